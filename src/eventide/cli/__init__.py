@@ -1,0 +1,1 @@
+"""The `eventide` command, one file for each noun."""

@@ -1,0 +1,1 @@
+"""A page that shows what the journal and the stores say; never needs Spark."""

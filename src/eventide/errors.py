@@ -1,0 +1,25 @@
+"""What can go wrong, as types; every message gives the value, what is allowed, and what to do next."""
+
+
+class EventideError(Exception):
+    """The base of every error that Eventide raises on purpose."""
+
+
+class DefinitionError(EventideError, ValueError):
+    """A pipeline, window, policy or source that contradicts itself; raised where it is written."""
+
+
+class SinkError(EventideError):
+    """A sink did not take what it was given."""
+
+
+class SinkUnavailable(SinkError):
+    """The far end is down, busy or slow: the same delivery may succeed later, so it is tried again."""
+
+
+class SinkRefused(SinkError):
+    """The far end will never take this delivery: wrong credentials, missing rights, a value that does not fit."""
+
+
+class TargetMismatch(SinkRefused):
+    """The table, topic or file that is there has another shape than the output; says the difference."""

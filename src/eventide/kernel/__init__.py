@@ -1,0 +1,1 @@
+"""One pass over a lane's rows, on Polars and Arrow; knows nothing of Spark."""

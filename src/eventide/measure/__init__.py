@@ -1,0 +1,1 @@
+"""Lateness as a number: sketches, the completeness curve, tuning, and bias by dimension."""

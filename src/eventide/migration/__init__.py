@@ -1,0 +1,1 @@
+"""Breaking schema changes without a flag day: expand, dual write, migrate, contract."""

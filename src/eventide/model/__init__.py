@@ -1,0 +1,1 @@
+"""What the answers mean: time, watermarks, windows, lateness and panes, in plain Python with no other dependency."""

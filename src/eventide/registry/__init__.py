@@ -1,0 +1,1 @@
+"""A Confluent-compatible schema registry: service, store, compatibility, wire format and client."""

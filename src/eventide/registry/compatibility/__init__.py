@@ -1,0 +1,1 @@
+"""Can this reader read what that writer wrote? Avro, JSON Schema and Protobuf, with reasons."""

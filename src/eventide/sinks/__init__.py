@@ -1,0 +1,1 @@
+"""Where panes go, one file for each kind behind one protocol."""

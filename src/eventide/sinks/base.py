@@ -1,0 +1,85 @@
+"""What a sink is: a value that says what it can do, and opens writers that may be called twice with the same panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from eventide.sinks.shape import PaneShape
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the far end can do; contradictions with an output's policy are found when the pipeline is defined."""
+
+    upsert: bool = False
+    """Keeps one row per window and replaces it by rank."""
+    retract: bool = False
+    """A withdrawn window disappears for readers, and a stale insert does not bring it back."""
+    transactional: bool = False
+    """One micro-batch becomes visible at once, or not at all."""
+    ordered: bool = False
+    """Readers see panes in the order in which they were emitted."""
+    append: bool = False
+    """Can hold late rows and dead letters."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Which micro-batch is being delivered; the same facts come again when a batch is run again after a crash."""
+
+    pipeline: str
+    output: str
+    batch: int
+    clock: int
+    """The batch's clock in microseconds since 1970, UTC."""
+    watermark: int | None = None
+
+
+class PaneWriter(Protocol):
+    """Writes the panes of one output. Panes of a window come in rank order: (generation, sequence, insert < retract)."""
+
+    def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
+        """Apply the panes; doing it twice, or after newer panes, changes nothing."""
+
+    def close(self) -> None:
+        """Let go of connections; a closed writer is not used again."""
+
+
+@runtime_checkable
+class StagedWriter(PaneWriter, Protocol):
+    """A writer whose panes can be staged from many executors at once and then applied in one step. It is picklable."""
+
+    def stage(self, part: str, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> str:
+        """On an executor: bring one part near the target, replacing an earlier try of it; gives its token."""
+
+    def deliver_staged(self, tokens: list[str], delivery: Delivery) -> None:
+        """On the driver: apply all parts in one transaction and remove what was staged."""
+
+
+class LogWriter(Protocol):
+    """Appends late rows or dead letters, each found again by its identity columns."""
+
+    def append(self, rows: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
+        """Append the rows; doing it twice for one batch leaves one copy (or marks the copies as such by identity)."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """A place for panes, declared as a plain immutable value; nothing is opened until the pipeline starts."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this sink can do."""
+
+    def open(self, output: str, shape: PaneShape) -> PaneWriter:
+        """Check or create the target, and give a writer; a target of another shape is refused with the difference."""
+
+    def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> LogWriter:
+        """Check or create a target for late rows or dead letters."""

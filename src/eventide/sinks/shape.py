@@ -1,0 +1,70 @@
+"""The columns of a pane table: what the user named, then what Eventide adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+INSTANT = pa.timestamp("us", tz="UTC")
+
+META: dict[str, pa.DataType] = {
+    "window_id": pa.string(),
+    "window_start": INSTANT,
+    "window_end": INSTANT,
+    "sequence": pa.int64(),
+    "op": pa.string(),
+    "timing": pa.string(),
+    "generation": pa.int64(),
+    "emitted_at": INSTANT,
+}
+"""Eventide's own columns: `op` is insert or retract, `timing` is early, on_time or late."""
+
+
+@dataclass(frozen=True)
+class PaneShape:
+    """Keys and values under the user's names; a column of ours steps aside (`_sequence`) where a user took its name.
+
+    >>> shape = PaneShape(keys=(("sequence", pa.string()),), values=(("total", pa.int64()),))
+    >>> shape.meta("sequence"), shape.meta("op")
+    ('_sequence', 'op')
+    """
+
+    keys: tuple[tuple[str, pa.DataType], ...]
+    values: tuple[tuple[str, pa.DataType], ...]
+    accumulation: str = "accumulating"
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The user's key columns, in order."""
+        return tuple(name for name, _ in self.keys)
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """The aggregates, in order."""
+        return tuple(name for name, _ in self.values)
+
+    def meta(self, name: str) -> str:
+        """The name under which one of our columns appears in this table."""
+        taken = {*self.key_names, *self.value_names}
+        while name in taken:
+            name = "_" + name
+        return name
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The primary key: the window, or for deltas that a view adds up, each delivery of it."""
+        if self.accumulation == "discarding":
+            return (self.meta("window_id"), self.meta("generation"), self.meta("sequence"))
+        return (self.meta("window_id"),)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of every batch of panes handed to a sink."""
+        ours = {name: pa.field(self.meta(name), kind, nullable=False) for name, kind in META.items()}
+        users = [pa.field(name, kind) for name, kind in (*self.keys, *self.values)]
+        return pa.schema(
+            [ours["window_id"], ours["window_start"], ours["window_end"], *users]
+            + [ours[name] for name in ("sequence", "op", "timing", "generation", "emitted_at")]
+        )
