@@ -1,0 +1,49 @@
+"""One event as the engine sees it, and its position in the one order that all answers follow."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.model.time import MAX_TIME
+
+LaneId = tuple[int, str]
+"""(source index, lane name): a part of a source that is ordered in itself."""
+
+Position = tuple[int, int, str, int]
+"""(arrival time, source index, lane, offset)."""
+
+LAST_LANE = "\U0010ffff"
+
+
+def end_of(arrival: int) -> Position:
+    """The position after every event that arrived at this time."""
+    return (arrival, MAX_TIME, LAST_LANE, MAX_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A row with its times and its place. `candidate` is what a punctuated or custom strategy read from it."""
+
+    arrival: int
+    event_time: int | None
+    key: Hashable = None
+    row: Mapping[str, Any] = field(default_factory=dict)
+    source: int = 0
+    lane: str = "0"
+    offset: int = 0
+    candidate: int | None = None
+    marker: bool = False
+    dedupe_key: Hashable = None
+    dead: str | None = None
+
+    @property
+    def lane_id(self) -> LaneId:
+        """Which lane of which source it came by."""
+        return (self.source, self.lane)
+
+    @property
+    def position(self) -> Position:
+        """Its place in the total order of arrivals."""
+        return (self.arrival, self.source, self.lane, self.offset)

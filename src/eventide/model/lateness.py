@@ -1,0 +1,42 @@
+"""The verdict on one event and one window, and how W is compared without changing any verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from eventide.model.time import MIN_TIME, plus
+from eventide.model.window import Sliding
+
+
+class Verdict(StrEnum):
+    """What becomes of an event in a window that ends at b, under allowed lateness A."""
+
+    ON_TIME = "on_time"
+    """W < b: the window is open."""
+    ADMITTED = "admitted"
+    """b ≤ W < b + A: the window has closed, its result is corrected."""
+    REFUSED = "refused"
+    """W ≥ b + A: the window is gone; the event is counted or diverted."""
+
+
+def verdict(watermark: int | None, end: int, allowed: int) -> Verdict:
+    """Judge by W as it stood before the event.
+
+    >>> verdict(None, 10, 0), verdict(10, 10, 5), verdict(15, 10, 5)
+    (<Verdict.ON_TIME: 'on_time'>, <Verdict.ADMITTED: 'admitted'>, <Verdict.REFUSED: 'refused'>)
+    """
+    if watermark is None or watermark < end:
+        return Verdict.ON_TIME
+    return Verdict.ADMITTED if watermark < plus(end, allowed) else Verdict.REFUSED
+
+
+def last_threshold(watermark: int | None, window: Sliding, allowances: Iterable[int]) -> int:
+    """The last instant at or below W at which any verdict changes: it may stand for W, and there are few of them.
+
+    >>> last_threshold(27, Sliding(10, 10), (0, 5))
+    25
+    """
+    if watermark is None or watermark == MIN_TIME:
+        return MIN_TIME
+    return max(max(MIN_TIME, window.floor_end(watermark - a) + a) for a in allowances)

@@ -1,0 +1,121 @@
+"""What one output holds of one window and key: its rows, what of them was emitted, and when it is due again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.model import sql
+from eventide.model.aggregate import compute
+from eventide.model.event import Event
+from eventide.model.pane import INSERT, RETRACT, Pane
+from eventide.model.plan import OutputPlan, Plan
+from eventide.model.policy import DISCARDING, RETRACTING
+from eventide.model.trigger import After, EarlyTrigger, Every, EveryRows, LateTrigger, When
+from eventide.model.window import Bounds
+
+
+@dataclass
+class Emitted:
+    """A result that stands at the far end: under which bounds, with which sequence and values."""
+
+    window: Bounds
+    sequence: int
+    values: Mapping[str, Any] | None
+
+
+@dataclass
+class WindowState:
+    """One window of one key in one output."""
+
+    window: Bounds
+    key: Hashable
+    rows: list[Event] = field(default_factory=list)
+    pending: int = 0
+    """Rows that no firing has covered."""
+    closed: bool = False
+    emitted: list[Emitted] = field(default_factory=list)
+    """Results that stand; more than one only after sessions merged."""
+    due: int | None = None
+    """When a timed trigger fires next, by the batch clock."""
+
+    def add(self, event: Event, output: OutputPlan, clock: int) -> None:
+        """Take a row in."""
+        self.rows.append(event)
+        self.pending += 1
+        trigger = output.late if self.closed else output.early
+        if self.due is None and isinstance(trigger, Every | After):
+            self.due = clock + _span(trigger)
+
+    def absorb(self, other: WindowState) -> None:
+        """Take another session of the same key in; its results stand until the next firing withdraws them."""
+        self.rows.extend(other.rows)
+        self.pending += other.pending
+        self.emitted.extend(other.emitted)
+        dues = [due for due in (self.due, other.due) if due is not None]
+        self.due = min(dues, default=None)
+
+    def wants(self, trigger: EarlyTrigger | LateTrigger | None, plan: Plan, clock: int) -> bool:
+        """Whether a trigger looks at this window now and fires."""
+        if isinstance(trigger, Every | After):
+            return self._timed(trigger, clock)
+        if self.pending == 0 or trigger is None:
+            return False
+        if isinstance(trigger, EveryRows):
+            return self.pending >= trigger.rows
+        if isinstance(trigger, When):
+            return bool(sql.value(trigger.condition, self.values(plan)))
+        return True
+
+    def _timed(self, trigger: Every | After, clock: int) -> bool:
+        if self.due is None or clock < self.due:
+            return False
+        if isinstance(trigger, After):
+            self.due = None
+        else:
+            self.due += ((clock - self.due) // trigger.period + 1) * trigger.period
+        return self.pending > 0
+
+    def values(self, plan: Plan) -> dict[str, Any]:
+        """The aggregates over the rows held."""
+        return {name: compute(what, self.rows) for name, what in plan.aggregates}
+
+    def fire(self, output: OutputPlan, plan: Plan, timing: str) -> list[Pane]:
+        """What an output emits now; nothing when it would repeat itself."""
+        covered, self.pending = self.pending, 0
+        if not self.rows or (output.accumulation == DISCARDING and covered == 0):
+            return []
+        values = self.values(plan)
+        here = next((e for e in self.emitted if e.window == self.window), None)
+        if output.accumulation == DISCARDING:
+            self.rows = []
+            panes = []
+        else:
+            if here and here.values is not None and same_values(here.values, values) and len(self.emitted) == 1:
+                return []
+            panes = [
+                Pane(output.name, e.window, self.key, e.sequence, RETRACT, timing, e.values or {}, plan.generation)
+                for e in self.emitted
+                if e.window != self.window or output.accumulation == RETRACTING
+            ]
+        sequence = here.sequence + 1 if here else 0
+        self.emitted = [Emitted(self.window, sequence, values)]
+        panes.append(Pane(output.name, self.window, self.key, sequence, INSERT, timing, values, plan.generation))
+        return panes
+
+
+def _span(trigger: Every | After) -> int:
+    return trigger.period if isinstance(trigger, Every) else trigger.delay
+
+
+def same_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two results are the same; a NaN equals a NaN here."""
+    return all(_same(value, other[name]) for name, value in one.items())
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
+        return True
+    return bool(one == other)
