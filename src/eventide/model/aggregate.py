@@ -153,7 +153,7 @@ def _sum(values: list[Any], _: float | None) -> Any:
     if not values:
         return None
     if any(isinstance(v, float) for v in values):
-        return math.fsum(values) if all(math.isfinite(v) for v in values) else builtins.sum(values)
+        return _float_sum(values)
     total = builtins.sum(values)
     if isinstance(total, int) and not -(2**63) <= total < 2**63:
         raise AggregateOverflow(
@@ -162,8 +162,30 @@ def _sum(values: list[Any], _: float | None) -> Any:
     return total
 
 
+def _mean(values: list[Any], _: float | None) -> float | None:
+    if not values:
+        return None
+    return _float_sum(values) / len(values)
+
+
+def _float_sum(values: list[Any]) -> float:
+    """As IEEE arithmetic has it where exact summing gives up: infinities, NaN, and sums beyond the largest float."""
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return builtins.sum(float(v) for v in values)
+
+
 def _spread(values: list[Any], _: float | None) -> float | None:
+    if not all(math.isfinite(v) for v in values):
+        return math.nan if len(values) > 1 else None
     return statistics.variance([float(v) for v in values]) if len(values) > 1 else None
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """Orders values with NaN after all others, where plain comparison would leave the order to chance."""
+    lost = isinstance(value, float) and math.isnan(value)
+    return (lost, 0 if lost else value)
 
 
 def _extreme(pick: Any) -> Any:
@@ -182,7 +204,7 @@ def _stddev(values: list[Any], share: float | None) -> float | None:
 def _quantile(values: list[Any], share: float | None) -> Any:
     if not values:
         return None
-    ordered = sorted(float(v) if isinstance(v, Decimal) else v for v in values)
+    ordered = sorted((float(v) if isinstance(v, Decimal) else v for v in values), key=_rank)
     return ordered[builtins.min(len(ordered) - 1, builtins.max(0, math.ceil((share or 0.0) * len(ordered)) - 1))]
 
 
@@ -190,12 +212,12 @@ _OVER_VALUES: dict[str, Any] = {
     "sum": _sum,
     "min": _extreme(builtins.min),
     "max": _extreme(builtins.max),
-    "mean": lambda values, _: math.fsum(values) / len(values) if values else None,
+    "mean": _mean,
     "variance": _spread,
     "stddev": _stddev,
-    "distinct": lambda values, _: len(set(values)),
+    "distinct": lambda values, _: len({_rank(v) for v in values}),
     "quantile": _quantile,
-    "collect": lambda values, _: sorted(values),
+    "collect": lambda values, _: sorted(values, key=_rank),
 }
 
 

@@ -39,6 +39,17 @@ class Event:
     dead: str | None = None
 
     @property
+    def broken(self) -> str | None:
+        """Why the row is a dead letter, if it is one: it counts as activity of its lane, and moves no watermark.
+
+        >>> Event(0, None).broken
+        'no event time'
+        """
+        if self.dead is None and self.event_time is None and not self.marker:
+            return "no event time"
+        return self.dead
+
+    @property
     def lane_id(self) -> LaneId:
         """Which lane of which source it came by."""
         return (self.source, self.lane)

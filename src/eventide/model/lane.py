@@ -69,7 +69,7 @@ def scan(
                 found.progress.append(Progress(reading.last, clock.watermark, last_arrival))
             reading.joined = event.position
         watermark = clock.watermark
-        if event.dead is None and not event.marker and event.event_time is not None:
+        if event.broken is None and not event.marker and event.event_time is not None:
             if watermark is None or first_end(event.event_time) > watermark:
                 found.ahead.append((reading.joined or event.position, event))
             else:

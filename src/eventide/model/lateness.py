@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from eventide.model.time import MIN_TIME, plus
-from eventide.model.window import Sliding
+from eventide.model.window import Sliding, Window
 
 
 class Verdict(StrEnum):
@@ -40,3 +40,19 @@ def last_threshold(watermark: int | None, window: Sliding, allowances: Iterable[
     if watermark is None or watermark == MIN_TIME:
         return MIN_TIME
     return max(max(MIN_TIME, window.floor_end(watermark - a) + a) for a in allowances)
+
+
+def crossing(window: Window, allowances: Iterable[int], when_all_idle: str = "hold") -> Callable[[int | None, int | None], bool]:
+    """Whether a lane's progress between two watermarks can be seen, so that it must be told to the frontier.
+
+    For windows on a grid it can be seen only where a threshold is passed. Sessions end anywhere, and a W that grows by the
+    clock grows from where it stood exactly: there every step is told.
+
+    >>> seen = crossing(Sliding(10, 10), (0, 5))
+    >>> seen(11, 14), seen(14, 15), seen(None, 3)
+    (False, True, True)
+    """
+    spans = tuple(allowances)
+    if not isinstance(window, Sliding) or when_all_idle == "advance":
+        return lambda before, after: before != after
+    return lambda before, after: last_threshold(before, window, spans) != last_threshold(after, window, spans)

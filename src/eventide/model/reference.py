@@ -43,6 +43,8 @@ class ReferenceState:
     kept: dict[Hashable, list[int]] = field(default_factory=dict)
     """For deduplication: the event times of rows kept, by key."""
     clock: int = 0
+    swept: int | None = None
+    """The latest arrival that was handled; an earlier one is raised to it, and counted."""
     rows: Counter[str] = field(default_factory=Counter)
     pairs: list[Counter[str]] = field(default_factory=list)
     worst: list[Counter[str]] = field(default_factory=list)
@@ -96,9 +98,12 @@ class Reference:
         lane = self.state.lanes.setdefault(event.lane_id, LaneState())
         if lane.last_arrival is not None and event.arrival < lane.last_arrival:
             event = replace(event, arrival=lane.last_arrival)
+        if self.state.swept is not None and event.arrival < self.state.swept:
+            event = replace(event, arrival=self.state.swept)
+            self.state.rows["raised"] += 1
         self._pass_time(event.arrival)
         self.state.rows["in"] += 1
-        if event.dead is not None:
+        if event.broken is not None:
             self.state.rows["dead"] += 1
         elif event.marker:
             self.state.rows["markers"] += 1
@@ -125,8 +130,9 @@ class Reference:
                 self.panes += state.fire(output, self.plan, LATE if state.closed else EARLY)
 
     def pass_time(self, arrival: int) -> None:
-        """Nothing arrived up to this time: lanes may fall idle, and windows close."""
-        self._pass_time(arrival)
+        """Nothing arrived up to this time: lanes may fall idle, and windows close. Time begins with the first arrival."""
+        if self.state.frontier.first_arrival is not None:
+            self._pass_time(arrival)
 
     def drain(self) -> None:
         """The end of the input: every open window closes, every retained one ends."""
@@ -135,6 +141,7 @@ class Reference:
         self._close_and_expire()
 
     def _pass_time(self, arrival: int) -> None:
+        self.state.swept = arrival if self.state.swept is None else max(self.state.swept, arrival)
         self.frontier.pass_time(arrival)
         self._close_and_expire()
 

@@ -13,7 +13,7 @@ from eventide.model.event import Event
 from eventide.model.pane import INSERT, RETRACT, Pane
 from eventide.model.plan import OutputPlan, Plan
 from eventide.model.policy import DISCARDING, RETRACTING
-from eventide.model.trigger import After, EarlyTrigger, Every, EveryRows, LateTrigger, When
+from eventide.model.trigger import After, AtExpiry, EarlyTrigger, Every, EveryRows, LateTrigger, When
 from eventide.model.window import Bounds
 
 
@@ -61,7 +61,7 @@ class WindowState:
         """Whether a trigger looks at this window now and fires."""
         if isinstance(trigger, Every | After):
             return self._timed(trigger, clock)
-        if self.pending == 0 or trigger is None:
+        if self.pending == 0 or trigger is None or isinstance(trigger, AtExpiry):
             return False
         if isinstance(trigger, EveryRows):
             return self.pending >= trigger.rows

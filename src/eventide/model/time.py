@@ -83,6 +83,8 @@ def _parse(text: str, what: str) -> int:
             )
         if "." in part[1]:
             total += float(part[1]) * unit
+            if math.isinf(total):
+                raise DefinitionError(f"{what} is {text!r}; the longest span is {show_duration(MAX_TIME)}.")
         else:
             whole += int(part[1]) * unit
         position = part.end()

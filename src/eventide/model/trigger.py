@@ -52,7 +52,7 @@ class AtExpiry:
 
 
 EarlyTrigger = Every | After | EveryRows | When
-LateTrigger = PerBatch | PerRow | EveryRows | After | AtExpiry
+LateTrigger = PerBatch | PerRow | EveryRows | Every | After | AtExpiry
 
 
 PER_BATCH = PerBatch()

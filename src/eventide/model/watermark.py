@@ -188,7 +188,7 @@ class LaneState:
 
 def observe(strategy: Strategy, state: LaneState, event: Event) -> None:
     """Move a lane by one event that arrived on it: its watermark rises to the event's candidate, or stays."""
-    if event.dead is not None:
+    if event.broken is not None:
         return
     candidate = _candidate(strategy, state, event)
     if event.event_time is not None and not event.marker:
