@@ -124,6 +124,23 @@ def test_the_comparison_notices_when_the_rule_is_broken(broken: str) -> None:
     assert wrong > 0, f"60 streams did not show the harm of: {broken}"
 
 
+def test_a_watermark_that_grows_by_the_clock_needs_progress_at_full_resolution() -> None:
+    #  a   11 14   14     14             W is 14 while b is idle (after 5); b comes back with 12, which holds nothing back;
+    #  b  12            12   12       ?  then both fall idle, W grows from 14: the last row meets W = 20, not 18
+    times = {"a": [(1, 11), (2, 14), (6, 14), (8, 14)], "b": [(0, 12), (7, 5), (9, 5), (20, 11)]}
+    events = merged(
+        Event(arrival, time, "k", {"value": 1}, lane=lane, offset=offset)
+        for lane, rows in times.items()
+        for offset, (arrival, time) in enumerate(rows)
+    )
+    source = SourcePlan(Ascending(), ("a", "b"), idle_after=5)
+    plan = Plan((source,), Sliding(10, 10), (), (OutputPlan("drop"),), when_all_idle="advance")
+    want, _ = one_at_a_time(plan, events)
+    assert in_uneven_batches(plan, events, [], random.Random(0)).verdicts == want
+    compacted = "compacted although W grows by the clock"
+    assert in_uneven_batches(plan, events, [], random.Random(0), compacted).verdicts != want
+
+
 def test_most_rows_need_no_look_at_other_lanes() -> None:
     totals = [0, 0]
     for plan, events, seed in fixed_runs(20):

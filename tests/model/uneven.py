@@ -69,7 +69,8 @@ def in_uneven_batches(plan: Plan, events: list[Event], clocks: list[int], rng: r
     source = MemorySource(events, sorted(lanes))
     readings: dict[LaneId, LaneReading] = {lane: LaneReading() for lane in lanes}
     allowances = (0,) if broken == "thresholds without the allowed lateness" else plan.allowances
-    seen = crossing(plan.window, allowances, plan.when_all_idle)
+    grows = "hold" if broken == "compacted although W grows by the clock" else plan.when_all_idle
+    seen = crossing(plan.window, allowances, grows)
     frontier = Frontier([s.timing for s in plan.sources], plan.when_all_idle)
     progress, suspects, tagged, joinings = [], [], defaultdict(list), {}
     out = Judged({})
