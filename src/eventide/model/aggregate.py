@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from eventide.errors import DefinitionError, EventideError
@@ -165,15 +166,21 @@ def _sum(values: list[Any], _: float | None) -> Any:
 def _mean(values: list[Any], _: float | None) -> float | None:
     if not values:
         return None
-    return _float_sum(values) / len(values)
+    return _float_sum(values, over=len(values))
 
 
-def _float_sum(values: list[Any]) -> float:
-    """As IEEE arithmetic has it where exact summing gives up: infinities, NaN, and sums beyond the largest float."""
+def _float_sum(values: list[Any], over: int = 1) -> float:
+    """Exact where that is possible; infinities and NaN as IEEE arithmetic has them, and so a sum beyond the largest float."""
     try:
-        return math.fsum(values)
+        return math.fsum(values) / over
     except (OverflowError, ValueError):
-        return builtins.sum(float(v) for v in values)
+        if not all(math.isfinite(v) for v in values):
+            return builtins.sum(float(v) for v in values) / over
+    total = builtins.sum(Fraction(v) for v in values) / over
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
 
 
 def _spread(values: list[Any], _: float | None) -> float | None:

@@ -52,6 +52,17 @@ def delayed_stream(rows: int = 20_000, seed: int = 7) -> list[Event]:
     ]
 
 
+def two_partitions(trail: int = 20, disorder: int = 3, rows: int = 2_400, seed: int = 21) -> list[Event]:
+    """Two lanes with four events a second each, up to `disorder` seconds out of order; lane b trails lane a by `trail` seconds."""
+    rng = random.Random(seed)  # noqa: S311
+    events = []
+    for lane, behind in (("a", 0), ("b", trail)):
+        times = [(0.25 * n + behind + rng.uniform(0, disorder), 0.25 * n) for n in range(rows)]
+        for offset, (arrival, time) in enumerate(sorted(times)):
+            events.append(Event(round(arrival * SECOND), round(time * SECOND), None, {"value": 1}, lane=lane, offset=offset))
+    return sorted(events, key=lambda event: event.position)
+
+
 @dataclass(frozen=True)
 class PolicyRow:
     """What one late policy made of the payments; all sums in paise."""
