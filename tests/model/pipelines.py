@@ -41,7 +41,9 @@ def outputs(draw: st.DrawFn, name: str = "out") -> OutputPlan:
 def plans(draw: st.DrawFn, most_outputs: int = 3) -> Plan:
     number = draw(st.integers(1, most_outputs))
     return Plan(
-        sources=(SourcePlan(draw(st.sampled_from([Bounded(0), Bounded(5), Bounded(12), Ascending()])), ("0", "1"), draw(idle)),),
+        sources=(
+            SourcePlan(draw(st.sampled_from([Bounded(0), Bounded(5), Bounded(12), Ascending()])), ("0", "1"), draw(idle)),
+        ),
         window=draw(windows),
         aggregates=AGGREGATES,
         outputs=tuple(draw(outputs(f"out {index}")) for index in range(number)),

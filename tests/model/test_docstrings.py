@@ -12,8 +12,10 @@ import eventide.model
 import eventide.testing
 
 MODULES = [
-    module.name for package in (eventide.model, eventide.testing) for module in pkgutil.iter_modules(package.__path__, package.__name__ + ".")
-]  # fmt: skip
+    f"{package.__name__}.{module.name}"
+    for package in (eventide.model, eventide.testing)
+    for module in pkgutil.iter_modules(package.__path__)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

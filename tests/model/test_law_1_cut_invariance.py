@@ -28,7 +28,9 @@ strategies = st.one_of(
     st.just(Ascending()),
     st.just(Punctuated("marker", "to")),
     st.just(Custom("expression")),
-    st.builds(Adaptive, st.sampled_from([0.5, 0.9]), st.just(0), st.just(40), st.sampled_from([7, 20]), st.sampled_from([0, 15])),
+    st.builds(
+        Adaptive, st.sampled_from([0.5, 0.9]), st.just(0), st.just(40), st.sampled_from([7, 20]), st.sampled_from([0, 15])
+    ),
 )
 delays = st.sampled_from([uniform_delay(4), tailed_delay(4, 0.2, 60), exponential_delay(6, 40), tailed_delay(1, 0.05, 200)])
 idle_afters = st.sampled_from([None, 5, 15, 40])

@@ -39,7 +39,9 @@ def test_allowing_more_lateness_never_makes_an_answer_less_complete(
 ) -> None:
     less, full = OutputPlan("less", allowed), OutputPlan("more", allowed + more)
     engine = run(only(plan, less, full), events)
-    missed = {name: {(r.event.position, w) for r in engine.late if r.output == name for w in r.missed} for name in ("less", "more")}
+    missed = {
+        name: {(r.event.position, w) for r in engine.late if r.output == name for w in r.missed} for name in ("less", "more")
+    }
     assert missed["more"] <= missed["less"]
     if isinstance(plan.window, Session):
         return

@@ -10,7 +10,7 @@ from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.policy import DISCARDING
 from eventide.model.reference import Reference
 from eventide.model.standing import same_values
-from eventide.model.trigger import After, AtExpiry, EarlyTrigger, Every, EveryRows, LateTrigger, PerBatch, When
+from eventide.model.trigger import PER_BATCH, After, AtExpiry, EarlyTrigger, Every, EveryRows, LateTrigger, When
 from eventide.model.watermark import Punctuated
 from eventide.model.window import Sliding
 
@@ -18,7 +18,9 @@ from eventide.model.window import Sliding
 class Bench:
     """One window [0, 10), rows that each add 1, a watermark and a clock moved by hand."""
 
-    def __init__(self, early: EarlyTrigger | None = None, late: LateTrigger = PerBatch(), accumulation: str = "accumulating") -> None:
+    def __init__(
+        self, early: EarlyTrigger | None = None, late: LateTrigger = PER_BATCH, accumulation: str = "accumulating"
+    ) -> None:
         output = OutputPlan("out", 20, accumulation, early, late)
         aggregates = (("n", aggregate.count()),)
         self.engine = Reference(Plan((SourcePlan(Punctuated("m", "v"), ("0",)),), Sliding(10, 10), aggregates, (output,)))
@@ -49,7 +51,9 @@ class Bench:
 
 
 def test_early_every_period_counts_from_the_first_row_and_skips_what_would_repeat() -> None:
-    bench = Bench(Every(10)).clock(100).rows(1).clock(109).rows(1).clock(110).clock(120).rows(1).clock(135).clock(139).clock(140)
+    bench = (
+        Bench(Every(10)).clock(100).rows(1).clock(109).rows(1).clock(110).clock(120).rows(1).clock(135).clock(139).clock(140)
+    )
     assert bench.said == [("early", 2), ("early", 3)]
 
 

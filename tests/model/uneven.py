@@ -116,9 +116,7 @@ def in_uneven_batches(plan: Plan, events: list[Event], clocks: list[int], rng: r
 
 def _break(found: LaneScan, taken: list[Event], broken: str) -> None:
     if broken == "no progress at the first row of a batch":
-        found.progress = [
-            p for p in found.progress if p.joins or p.active_until != MAX_TIME or p.position != taken[0].position
-        ]
+        found.progress = [p for p in found.progress if p.joins or p.active_until != MAX_TIME or p.position != taken[0].position]
     if broken == "no run ends":
         found.progress = [p for p in found.progress if p.active_until == MAX_TIME]
 

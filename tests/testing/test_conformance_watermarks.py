@@ -89,8 +89,10 @@ OWN = {
         {"name": "own: below zero", "delay": 10, "events": [3], "watermark_exclusive": -7},
     ],
     "idleness_cases": [
-        {"name": "own: not at the instant, but after it", "timeout": 10, "steps": [{"advance": 10}, {"check": False}, {"advance": 1}, {"check": True}]},
-        {"name": "own: activity puts it off", "timeout": 10, "steps": [{"advance": 9}, {"activity": True}, {"advance": 10}, {"check": False}]},
+        {"name": "own: not at the instant, but after it", "timeout": 10,
+         "steps": [{"advance": 10}, {"check": False}, {"advance": 1}, {"check": True}]},
+        {"name": "own: activity puts it off", "timeout": 10,
+         "steps": [{"advance": 9}, {"activity": True}, {"advance": 10}, {"check": False}]},
         {"name": "own: no time at all", "timeout": 0, "expect_error": True},
     ],
 }  # fmt: skip
@@ -109,7 +111,7 @@ class Valve:
 
     def __init__(self, lanes: list[str]) -> None:
         self.frontier = Frontier([SourceTiming(tuple(lanes), IDLE_AFTER)])
-        self.lanes = {lane: None for lane in lanes}
+        self.lanes = dict.fromkeys(lanes)
         self.now = 0
 
     def mark(self, lane: str, watermark: int) -> None:

@@ -42,7 +42,9 @@ def last_threshold(watermark: int | None, window: Sliding, allowances: Iterable[
     return max(max(MIN_TIME, window.floor_end(watermark - a) + a) for a in allowances)
 
 
-def crossing(window: Window, allowances: Iterable[int], when_all_idle: str = "hold") -> Callable[[int | None, int | None], bool]:
+def crossing(
+    window: Window, allowances: Iterable[int], when_all_idle: str = "hold"
+) -> Callable[[int | None, int | None], bool]:
     """Whether a lane's progress between two watermarks can be seen, so that it must be told to the frontier.
 
     For windows on a grid it can be seen only where a threshold is passed. Sessions end anywhere, and a W that grows by the

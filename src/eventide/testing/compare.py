@@ -56,7 +56,8 @@ def _expected_panes(case: Case) -> list[dict[str, Any]]:
 
 
 def _ours(expected: list[dict[str, Any]], accumulation: str) -> list[dict[str, Any]]:
-    kept, last = [], {}
+    kept: list[dict[str, Any]] = []
+    last: dict[tuple[str, Any], Any] = {}
     for pane in expected:
         window = (str(pane.get("window")), pane.get("key"))
         result = (pane.get("values"), pane.get("sum"), pane.get("count"))

@@ -53,7 +53,7 @@ def delayed_stream(rows: int = 20_000, seed: int = 7) -> list[Event]:
 
 
 def two_partitions(trail: int = 20, disorder: int = 3, rows: int = 2_400, seed: int = 21) -> list[Event]:
-    """Two lanes with four events a second each, up to `disorder` seconds out of order; lane b trails lane a by `trail` seconds."""
+    """Two lanes with four events a second each, up to `disorder` seconds out of order; lane b trails by `trail` seconds."""
     rng = random.Random(seed)  # noqa: S311
     events = []
     for lane, behind in (("a", 0), ("b", trail)):
@@ -73,8 +73,8 @@ class PolicyRow:
     dropped: int
     dropped_value: int
     diverted: int
-    corrections: int
-    """Results that were emitted again because of late rows."""
+    merged: int
+    """Late rows that were admitted; each corrected a result."""
 
     @property
     def total(self) -> int:
@@ -90,12 +90,11 @@ def compare_policies(events: Sequence[Event], policies: Sequence[LatePolicy], bo
     for event in events:
         engine.event(event)
     engine.drain()
-    return [_policy_row(engine, policy) for policy in policies]
+    return [_policy_row(engine, index, policy) for index, policy in enumerate(policies)]
 
 
-def _policy_row(engine: Reference, policy: LatePolicy) -> PolicyRow:
-    panes = [pane for pane in engine.panes if pane.output == str(policy)]
-    last = {pane.window_id: pane.values["total"] for pane in panes}
+def _policy_row(engine: Reference, index: int, policy: LatePolicy) -> PolicyRow:
+    last = {pane.window_id: pane.values["total"] for pane in engine.panes if pane.output == str(policy)}
     refused = [row.event.row["paise"] for row in engine.late if row.output == str(policy)]
     kept = policy.refused is not None
     return PolicyRow(
@@ -105,7 +104,7 @@ def _policy_row(engine: Reference, policy: LatePolicy) -> PolicyRow:
         dropped=0 if kept else len(refused),
         dropped_value=0 if kept else sum(refused),
         diverted=len(refused) if kept else 0,
-        corrections=len(panes) - len(last),
+        merged=engine.state.pairs[index]["admitted"],
     )
 
 
@@ -135,7 +134,9 @@ def completeness_curve(
     rows = []
     for bound in bounds:
         outputs = tuple(OutputPlan(str(allowed), allowed) for allowed in allowances)
-        engine = Reference(Plan((SourcePlan(Bounded(bound), ("0",)),), Sliding(size, size), (("n", aggregate.count()),), outputs))
+        engine = Reference(
+            Plan((SourcePlan(Bounded(bound), ("0",)),), Sliding(size, size), (("n", aggregate.count()),), outputs)
+        )
         for event in events:
             engine.event(event)
             engine.panes.clear()
@@ -143,9 +144,7 @@ def completeness_curve(
         latency = _emit_latency(first, bound)
         for index, allowed in enumerate(allowances):
             pairs = engine.state.pairs[index]
-            rows.append(
-                CurveRow(bound, allowed, len(events), pairs["on_time"], pairs["admitted"], pairs["refused"], latency)
-            )
+            rows.append(CurveRow(bound, allowed, len(events), pairs["on_time"], pairs["admitted"], pairs["refused"], latency))
     return rows
 
 

@@ -6,7 +6,7 @@ shared by all engines, and what the model has no words for is refused by name in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,13 +126,21 @@ def _late(spec: Mapping[str, Any]) -> LateTrigger:
     return AtExpiry() if spec.get("never") else _paced(spec)
 
 
+_PACES: dict[str, Callable[[int], EveryRows | Every | After]] = {
+    "count": EveryRows,
+    "processing_every": Every,
+    "processing_delay": After,
+}
+
+
 def _paced(spec: Mapping[str, Any]) -> EveryRows | Every | After:
     if len(spec) == 1:
         ((word, value),) = spec.items()
-        if word in ("count", "processing_every", "processing_delay") and isinstance(value, int) and value > 0:
-            return {"count": EveryRows, "processing_every": Every, "processing_delay": After}[word](value)
+        if word in _PACES and isinstance(value, int) and value > 0:
+            return _PACES[word](value)
     raise OutsideTheModel(
-        f"the trigger {dict(spec)!r}; ours are {{count: n}}, {{processing_every: d}}, {{processing_delay: d}} and {{never: true}}."
+        f"the trigger {dict(spec)!r}; ours are {{count: n}}, {{processing_every: d}}, {{processing_delay: d}} "
+        "and, for late rows, {never: true}."
     )
 
 

@@ -1,0 +1,17 @@
+"""The command `eventide`: a group to which each noun adds its own commands."""
+
+from __future__ import annotations
+
+import click
+
+from eventide import __version__
+from eventide.cli.demo import demo
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="eventide")
+def main() -> None:
+    """Exact late-data semantics on Spark Structured Streaming."""
+
+
+main.add_command(demo)
