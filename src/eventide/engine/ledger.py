@@ -1,0 +1,68 @@
+"""What the engine knows after a batch: where W stands, what each lane carries, which parts are live, and the totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from eventide.engine.scanning import carry_from, progress_from
+from eventide.engine.store import Part
+from eventide.kernel.scan import LaneCarry
+from eventide.model.event import LaneId, Position
+from eventide.model.frontier import FrontierState, Standing
+from eventide.model.lane import Progress
+
+
+@dataclass
+class Ledger:
+    """The committed state of a pipeline; a batch starts from the ledger of the batch before it."""
+
+    batch: int = -1
+    frontier: FrontierState = field(default_factory=FrontierState)
+    carries: dict[LaneId, LaneCarry] = field(default_factory=dict)
+    progress: list[Progress] = field(default_factory=list)
+    """Progress that lies beyond what was swept."""
+    parts: list[Part] = field(default_factory=list)
+    swept: Position | None = None
+    rows: Counter[str] = field(default_factory=Counter)
+    outputs: dict[str, Counter[str]] = field(default_factory=dict)
+    closed_to: int | None = None
+    sources: dict[str, Any] = field(default_factory=dict)
+    """What each source remembers for itself: files read, offsets reached."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "batch": self.batch,
+            "frontier": {
+                **{k: v for k, v in asdict(self.frontier).items() if k != "lanes"},
+                "lanes": [[*lane, s.watermark, s.last_arrival, s.idle] for lane, s in self.frontier.lanes.items()],
+            },
+            "carries": [[*lane, asdict(carry)] for lane, carry in self.carries.items()],
+            "progress": [asdict(p) for p in self.progress],
+            "parts": [asdict(p) for p in self.parts],
+            "swept": self.swept,
+            "rows": dict(self.rows),
+            "outputs": {name: dict(counts) for name, counts in self.outputs.items()},
+            "closed_to": self.closed_to,
+            "sources": self.sources,
+        }
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Ledger:
+        """The ledger back from JSON."""
+        frontier = {k: v for k, v in raw["frontier"].items() if k != "lanes"}
+        lanes = {(s, lane): Standing(w, a, idle) for s, lane, w, a, idle in raw["frontier"]["lanes"]}
+        return cls(
+            batch=raw["batch"],
+            frontier=FrontierState(**frontier, lanes=lanes),
+            carries={(s, lane): carry_from(carry) for s, lane, carry in raw["carries"]},
+            progress=[progress_from(p) for p in raw["progress"]],
+            parts=[Part(**p) for p in raw["parts"]],
+            swept=tuple(raw["swept"]) if raw["swept"] is not None else None,
+            rows=Counter(raw["rows"]),
+            outputs={name: Counter(counts) for name, counts in raw["outputs"].items()},
+            closed_to=raw["closed_to"],
+            sources=raw["sources"],
+        )

@@ -1,0 +1,36 @@
+"""Panes as the table that sinks are handed."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from eventide.kernel.columns import END, Shape
+from eventide.sinks.shape import PaneShape
+
+
+def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
+    """Panes with the columns of `PaneShape.schema`, each window's in rank order."""
+    naming = PaneShape(tuple((k, None) for k in shape.keys), tuple((n, None) for n, _ in shape.plan.aggregates))  # type: ignore[arg-type]
+    key = pl.struct(shape.keys).struct.json_encode() if shape.keys else pl.lit("{}")
+    named = panes.with_columns(
+        pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id"),
+        (pl.col("op") == "retract").alias("__withdraws"),
+    ).sort(END, "__start", "__window_id", "__sequence", "__withdraws")
+    return named.select(
+        pl.col("__window_id").alias(naming.meta("window_id")),
+        _instant("__start").alias(naming.meta("window_start")),
+        _instant(END).alias(naming.meta("window_end")),
+        *shape.keys,
+        *[name for name, _ in shape.plan.aggregates],
+        pl.col("__sequence").alias(naming.meta("sequence")),
+        pl.col("op").alias(naming.meta("op")),
+        pl.col("timing").alias(naming.meta("timing")),
+        pl.lit(shape.plan.generation, dtype=pl.Int64).alias(naming.meta("generation")),
+        pl.from_epoch(pl.lit(clock, dtype=pl.Int64), time_unit="us")
+        .dt.replace_time_zone("UTC")
+        .alias(naming.meta("emitted_at")),
+    )
+
+
+def _instant(column: str) -> pl.Expr:
+    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")

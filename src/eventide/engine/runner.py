@@ -1,0 +1,21 @@
+"""Who does the work of a batch: this process, or Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Runner(Protocol):
+    """Runs tasks that take nothing and give a line of text each."""
+
+    def run(self, tasks: list[Callable[[], str]]) -> list[str]:
+        """Run all tasks, in any order and place; give their lines in order."""
+
+
+class InlineRunner:
+    """Runs tasks one after the other in this process: for tests, and for looking into a state directory without Spark."""
+
+    def run(self, tasks: list[Callable[[], str]]) -> list[str]:
+        """Run all tasks here."""
+        return [task() for task in tasks]

@@ -1,0 +1,112 @@
+"""The scan on a worker: a lane's rows through the kernel, what it found into the store, a short account back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from eventide.engine.store import Part, Store
+from eventide.kernel.bucket import bucket_of
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape
+from eventide.kernel.scan import Found, LaneCarry, LaneScanner
+from eventide.model.event import LaneId
+from eventide.model.lane import Progress
+
+
+@dataclass
+class LaneAccount:
+    """What the driver hears of one lane's reading."""
+
+    lane: LaneId
+    carry: LaneCarry
+    progress: list[Progress]
+    counts: dict[str, int]
+    parts: list[Part]
+    dead: list[str]
+    """Files of dead letters."""
+
+    def to_json(self) -> str:
+        """One line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> LaneAccount:
+        """The account back from its line."""
+        raw = json.loads(text)
+        return cls(
+            lane=(raw["lane"][0], raw["lane"][1]),
+            carry=carry_from(raw["carry"]),
+            progress=[progress_from(p) for p in raw["progress"]],
+            counts=raw["counts"],
+            parts=[Part(**p) for p in raw["parts"]],
+            dead=raw["dead"],
+        )
+
+
+def carry_from(raw: dict[str, object]) -> LaneCarry:
+    """A lane's carry from JSON."""
+    carry = LaneCarry(**raw)  # type: ignore[arg-type]
+    if carry.joined is not None:
+        carry.joined = tuple(carry.joined)  # type: ignore[assignment]
+    return carry
+
+
+def progress_from(raw: dict[str, object]) -> Progress:
+    """Progress from JSON."""
+    return Progress(tuple(raw["position"]), raw["watermark"], raw["active_until"], bool(raw["joins"]))  # type: ignore[arg-type]
+
+
+def scan_lane(
+    shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, floor: int, chunks: Iterable[pl.DataFrame]
+) -> LaneAccount:
+    """Read one lane's chunks in order and write what the kernel found."""
+    scanner = LaneScanner(shape, lane, carry, floor)
+    for chunk in chunks:
+        scanner.read(chunk)
+    return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
+
+
+def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:
+    """Put partials, kept rows and dead letters into the store."""
+    parts: list[Part] = []
+    if found.partials:
+        parts += store.write("partial", batch, by_bucket(pl.concat(found.partials), shape.keys, shape.buckets), about=SLICE)
+    if found.rows:
+        kept = pl.concat(found.rows, how="diagonal_relaxed")
+        keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
+        parts += store.write("rows", batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
+    dead = (
+        [store.write_table("dead", batch, _dead_letters(pl.concat(found.dead, how="diagonal_relaxed")))] if found.dead else []
+    )
+    return LaneAccount(lane, carry, found.progress, found.counts, parts, dead)
+
+
+def by_bucket(frame: pl.DataFrame, keys: tuple[str, ...], buckets: int) -> list[tuple[int, pl.DataFrame]]:
+    """A frame cut by the bucket of its keys."""
+    if buckets == 1:
+        return [(0, frame)]
+    cut = frame.with_columns(bucket_of(frame, keys, buckets).alias("__bucket"))
+    return [(int(key[0]), part.drop("__bucket")) for key, part in cut.partition_by("__bucket", as_dict=True).items()]
+
+
+def _dead_letters(rows: pl.DataFrame) -> pl.DataFrame:
+    """Dead letters with their reason, their bytes and the facts to find them again."""
+    own = [c for c in rows.columns if not c.startswith("__")]
+    as_text = pl.struct(own).struct.json_encode().cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
+    raw = pl.coalesce(pl.col(RAW), as_text) if RAW in rows.columns else as_text
+    return rows.select(
+        pl.col(SOURCE).alias("source"),
+        pl.col(LANE).alias("lane"),
+        pl.col(OFFSET).alias("offset"),
+        _instant(ARRIVAL).alias("arrival"),
+        _instant(TIME).alias("event_time"),
+        pl.col(DEAD).alias("reason"),
+        raw.alias("raw"),
+    )
+
+
+def _instant(column: str) -> pl.Expr:
+    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")

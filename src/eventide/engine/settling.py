@@ -1,0 +1,322 @@
+"""The settling on a worker, for one bucket of keys: judge the rows that the sweep has passed, and fire what is due."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from eventide.engine.panes import pane_table
+from eventide.engine.scanning import by_bucket
+from eventide.engine.store import Part, Store
+from eventide.kernel import aggregate, dedupe, judge
+from eventide.kernel.columns import (
+    ARRIVAL,
+    END,
+    LANE,
+    OFFSET,
+    POSITION,
+    SEEN,
+    SLICE,
+    SOURCE,
+    TIME,
+    UNSEEN,
+    Shape,
+    swept_between,
+)
+from eventide.kernel.fire import DUE, ORDER, Firing, Moment, empty_book
+from eventide.kernel.grid import last_end
+from eventide.kernel.session import SessionFiring, empty_sessions
+from eventide.model.event import Position
+from eventide.model.plan import OutputPlan
+from eventide.model.sweep import Step
+from eventide.model.time import MAX_TIME
+from eventide.model.trigger import PerBatch, PerRow
+from eventide.model.window import Session, Sliding
+
+COMPACT_ABOVE = 8
+"""When more parts than this are read together they are merged into one."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What every bucket must know of the batch."""
+
+    number: int
+    moment: Moment
+    steps: tuple[Step, ...]
+    after: Position | None
+    upto: Position
+    diverts: tuple[bool, ...]
+    """Whether each output keeps the rows that it refuses."""
+    kinds: dict[str, pl.DataType]
+    """The user's columns and their types."""
+
+
+@dataclass
+class BucketAccount:
+    """What the driver hears of one bucket."""
+
+    bucket: int
+    added: list[Part] = field(default_factory=list)
+    dropped: list[Part] = field(default_factory=list)
+    panes: list[tuple[int, str, int]] = field(default_factory=list)
+    """(output, file, rows)."""
+    late: list[tuple[int, str, int]] = field(default_factory=list)
+    counts: list[dict[str, int]] = field(default_factory=list)
+    judged: int = 0
+    duplicates: int = 0
+
+    def to_json(self) -> str:
+        """One line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> BucketAccount:
+        """The account back from its line."""
+        raw = json.loads(text)
+        for name in ("added", "dropped"):
+            raw[name] = [Part(**p) for p in raw[name]]
+        for name in ("panes", "late"):
+            raw[name] = [tuple(p) for p in raw[name]]
+        return cls(**raw)
+
+
+class Settling:
+    """One bucket in one batch."""
+
+    def __init__(self, shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> None:
+        self.shape, self.store, self.batch, self.bucket = shape, store, batch, bucket
+        self.parts: dict[str, list[Part]] = {}
+        for part in parts:
+            self.parts.setdefault(part.kind, []).append(part)
+        self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs])
+
+    def run(self) -> BucketAccount:
+        """Judge, store and fire."""
+        rows = self._swept_rows()
+        self.account.judged += len(rows)
+        if isinstance(self.shape.plan.window, Session):
+            self._sessions(rows)
+        else:
+            self._windows(rows)
+        return self.account
+
+    def _swept_rows(self) -> pl.DataFrame:
+        """The rows whose turn has come: those deduplicated already carry W; the others meet W's steps here."""
+        kind = "firsts" if self.shape.plan.dedupe_within is not None else "rows"
+        return swept_rows(self.shape, self.store, self.batch, self.parts.get(kind, []))
+
+    def _windows(self, rows: pl.DataFrame) -> None:
+        shape, plan = self.shape, self.shape.plan
+        seen = judge.seen_by_windows(rows, shape)
+        for index, output in enumerate(plan.outputs):
+            self.account.counts[index] = judge.verdict_counts(seen, shape, output.allowed)
+            if self.batch.diverts[index]:
+                self._divert(index, judge.refused(seen, shape, output.allowed))
+        fresh = judge.late_partials(seen, shape)
+        self._add("partial", self._needed(fresh), SLICE)
+        late = self._ordered_late(seen, fresh)
+        self._fire(fresh, late)
+
+    def _ordered_late(self, seen: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
+        """This batch's late partials by window; each row apart where an output fires for every row."""
+        shape = self.shape
+        if not any(isinstance(o.late, PerRow) and o.allowed for o in shape.plan.outputs):
+            return judge.windows_of(fresh.filter(pl.col(SEEN) != UNSEEN), shape).with_columns(
+                pl.lit(0, dtype=pl.Int64).alias(ORDER)
+            )
+        rows = seen.filter((pl.col(SEEN) != UNSEEN) & (pl.col("__last_end") > pl.col(SEEN) - max(shape.plan.allowances)))
+        rows = rows.sort(POSITION).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER))
+        apart = aggregate.partial(rows, [SLICE, *shape.keys, SEEN, ORDER], shape.plan.aggregates)
+        return judge.windows_of(apart, shape)
+
+    def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame) -> None:
+        books = [self._book(index) for index in range(len(self.shape.plan.outputs))]
+        low, high = self._scope(late, books)
+        parts = [p for p in self.parts.get("partial", []) if p.high >= low and p.low <= high] if low <= high else []
+        frames = self.store.read(parts)
+        on_time = fresh.filter(pl.col(SEEN) == UNSEEN)
+        if len(parts) > COMPACT_ABOVE:
+            by = [SLICE, *self.shape.keys, SEEN]
+            merged = aggregate.merge(pl.concat(frames, how="diagonal_relaxed"), by, self.shape.plan.aggregates)
+            self._add("partial", self._needed(merged), SLICE)
+            self.account.dropped += parts
+            frames = [merged]
+        frames = [f for f in [*frames, on_time] if len(f)]
+        stored = pl.concat(frames, how="diagonal_relaxed") if frames else fresh.head(0)
+        stored = judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
+        for index, output in enumerate(self.shape.plan.outputs):
+            firing = Firing(self.shape, output, self.batch.moment, books[index])
+            firing.run(stored, late)
+            self._write_panes(index, firing)
+            self._add("book", firing.new_entries(), END, output=index)
+
+    def _write_panes(self, index: int, firing: Firing) -> None:
+        window = self.shape.plan.window
+        if not firing.panes or not isinstance(window, Sliding):
+            return
+        panes = pl.concat(firing.panes, how="diagonal_relaxed").with_columns((pl.col(END) - window.size).alias("__start"))
+        self._panes(index, panes)
+
+    def _panes(self, index: int, panes: pl.DataFrame) -> None:
+        table = pane_table(panes, self.shape, self.batch.moment.clock)
+        name = self.shape.plan.outputs[index].name
+        path = self.store.write_table(f"panes/{name}", self.batch.number, table)
+        self.account.panes.append((index, path, len(table)))
+
+    def _scope(self, late: pl.DataFrame, books: list[pl.DataFrame]) -> tuple[int, int]:
+        """The slices that anything fired in this batch can need, as a range."""
+        window, moment, plan = self.shape.plan.window, self.batch.moment, self.shape.plan
+        assert isinstance(window, Sliding)
+        ends: list[tuple[int, int]] = []
+        if moment.now is not None and moment.now != moment.before:
+            ends.append((UNSEEN if moment.before is None else moment.before + 1, moment.now))
+        if len(late):
+            ends.append((int(late[END].min()), int(late[END].max())))  # type: ignore[arg-type]
+        if any(o.early is not None for o in plan.outputs):
+            ends.append((UNSEEN if moment.now is None else moment.now, MAX_TIME - window.size))
+        for output, book in zip(plan.outputs, books, strict=True):
+            ends += self._awaited(output, book)
+        if not ends:
+            return (0, -1)
+        low = min(low for low, _ in ends)
+        return (low if low == UNSEEN else low - window.size, max(high for _, high in ends))
+
+    def _awaited(self, output: OutputPlan, book: pl.DataFrame) -> list[tuple[int, int]]:
+        """Windows whose late rows a trigger holds back, and whose time or end has come."""
+        moment = self.batch.moment
+        if moment.now is None or isinstance(output.late, PerBatch | PerRow) or not output.allowed or book.is_empty():
+            return []
+        ripe = book.filter((pl.col(DUE) <= moment.clock) | (pl.col(END) <= moment.now - output.allowed))
+        return [(int(ripe[END].min()), int(ripe[END].max()))] if len(ripe) else []  # type: ignore[arg-type]
+
+    def _book(self, index: int) -> pl.DataFrame:
+        empty = empty_book(self.shape, self._finished_kinds())
+        parts = sorted((p for p in self.parts.get("book", []) if p.output == index), key=lambda p: p.batch)
+        if not parts:
+            return empty
+        by = [END, *self.shape.keys]
+        book = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").unique(by, keep="last", maintain_order=True)
+        before = self.batch.moment.before
+        if before is not None:
+            book = book.filter(pl.col(END) > before - self.shape.plan.outputs[index].allowed)
+        if len(parts) > COMPACT_ABOVE:
+            self.account.dropped += parts
+            self._add("book", book, END, output=index)
+        return book
+
+    def _finished_kinds(self) -> dict[str, pl.DataType]:
+        return finished_kinds(self.shape, self.batch.kinds)
+
+    def _needed(self, partials: pl.DataFrame) -> pl.DataFrame:
+        """Partials that a later batch may still ask for."""
+        window, now = self.shape.plan.window, self.batch.moment.now
+        if now is None or not isinstance(window, Sliding):
+            return partials
+        return partials.filter(last_end(pl.col(SLICE), window) > now - max(self.shape.plan.allowances))
+
+    def _sessions(self, rows: pl.DataFrame) -> None:
+        for index, output in enumerate(self.shape.plan.outputs):
+            firing = SessionFiring(self.shape, output, self.batch.moment)
+            parts = [p for p in self.parts.get("sessions", []) if p.output == index]
+            empty = empty_sessions(self.shape, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
+            state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
+            if rows.is_empty() and state.is_empty():
+                continue
+            self._add("sessions", firing.run(rows, state), END, output=index)
+            self.account.dropped += parts
+            self.account.counts[index] = {**firing.counts, **{f"rows_{name}": number for name, number in firing.counts.items()}}
+            if firing.panes:
+                self._panes(index, session_panes(firing, self.shape, self._finished_kinds()))
+            if self.batch.diverts[index] and firing.refused:
+                missed = rows[sorted(firing.refused)].with_columns(
+                    (pl.col(TIME) + self.shape.plan.window.gap).alias("missed_first_end"),  # type: ignore[union-attr]
+                    (pl.col(TIME) + self.shape.plan.window.gap).alias("missed_last_end"),  # type: ignore[union-attr]
+                    pl.col(judge.W).alias(SEEN),
+                )
+                self._divert(index, missed)
+
+    def _divert(self, index: int, rows: pl.DataFrame) -> None:
+        if rows.is_empty():
+            return
+        name = self.shape.plan.outputs[index].name
+        table = late_rows(rows)
+        self.account.late.append((index, self.store.write_table(f"late/{name}", self.batch.number, table), len(table)))
+
+    def _add(self, kind: str, frame: pl.DataFrame, about: str, output: int = -1) -> None:
+        self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)
+
+
+def swept_rows(shape: Shape, store: Store, batch: Batch, parts: list[Part]) -> pl.DataFrame:
+    """The waiting rows between two sweeps, each with W at its own position."""
+    frames = [f.filter(swept_between(batch.after, batch.upto)) for f in store.read(parts)]
+    rows = pl.concat(frames, how="diagonal_relaxed") if frames else empty_rows(shape, batch.kinds)
+    if judge.W in rows.columns:
+        return rows
+    return judge.with_watermark(rows, judge.steps_frame(batch.steps))
+
+
+def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
+    """For one bucket of deduplication keys: the first of equal rows goes on, to the bucket of its own key."""
+    account = BucketAccount(bucket)
+    rows = swept_rows(shape, store, batch, [p for p in parts if p.kind == "rows"])
+    kept_parts = [p for p in parts if p.kind == "kept"]
+    empty = empty_rows(shape, batch.kinds).select([*shape.dedupe, TIME])
+    kept = pl.concat([empty, *store.read(kept_parts)], how="vertical_relaxed")
+    if rows.is_empty() and kept.is_empty():
+        return account
+    firsts, kept = dedupe.keep_first(rows, kept, shape)
+    kept = dedupe.forget(kept, batch.moment.now, shape.plan.dedupe_within or 0)
+    account.duplicates = len(rows) - len(firsts)
+    account.added += store.write("kept", batch.number, [(bucket, kept)], about=TIME)
+    account.added += store.write("firsts", batch.number, by_bucket(firsts, shape.keys, shape.buckets), about=ARRIVAL)
+    account.dropped += kept_parts
+    return account
+
+
+def empty_rows(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """No rows, with all their columns."""
+    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64()}
+    return pl.DataFrame(schema={**kinds, **own})
+
+
+def empty_partials(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """No partials, with all their columns."""
+    rows = empty_rows(shape, kinds).with_columns(pl.lit(0, dtype=pl.Int64).alias(SLICE), pl.lit(0, dtype=pl.Int64).alias(SEEN))
+    return aggregate.partial(rows, [SLICE, *shape.keys, SEEN], shape.plan.aggregates)
+
+
+def finished_kinds(shape: Shape, kinds: dict[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """The types of keys and of finished aggregates."""
+    done = aggregate.finish(empty_partials(shape, kinds), shape.plan.aggregates)
+    return dict(done.schema)
+
+
+def session_panes(firing: SessionFiring, shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """The panes of sessions as a table."""
+    schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in shape.keys}, "__sequence": pl.Int64()}
+    schema |= {"op": pl.String(), "timing": pl.String(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
+    return pl.DataFrame(firing.panes, schema=schema)
+
+
+def late_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed."""
+    own = [c for c in rows.columns if not c.startswith("__") and c not in ("missed_first_end", "missed_last_end")]
+    return rows.sort(POSITION).select(
+        *own,
+        pl.col(SOURCE).alias("_source"),
+        pl.col(LANE).alias("_lane"),
+        pl.col(OFFSET).alias("_offset"),
+        _instant(ARRIVAL).alias("_arrival"),
+        _instant(TIME).alias("_event_time"),
+        _instant(SEEN).alias("_watermark"),
+        _instant("missed_first_end").alias("_missed_first_end"),
+        _instant("missed_last_end").alias("_missed_last_end"),
+        (pl.col(SEEN) - pl.col("missed_last_end")).alias("_lateness_us"),
+    )
+
+
+def _instant(column: str) -> pl.Expr:
+    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")

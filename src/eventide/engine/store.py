@@ -1,0 +1,152 @@
+"""The slice store: immutable Parquet parts under each batch's number, listed in the ledger, never updated in place."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from eventide.errors import EventideError
+
+
+class StoreError(EventideError):
+    """A file of the state directory is missing or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One row group of one file: the rows of one bucket, and the range of what it is about."""
+
+    path: str
+    group: int
+    kind: str
+    bucket: int
+    rows: int
+    low: int
+    high: int
+    batch: int
+    output: int = -1
+
+
+class Store:
+    """A state directory on any file system that Arrow can open: local, s3, gs, abfs, hdfs."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._files, self._base = _file_system(root)
+
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
+        return (Store, (self.root,))
+
+    def write(
+        self, kind: str, batch: int, frames: Iterable[tuple[int, pl.DataFrame]], *, about: str | None = None, output: int = -1
+    ) -> list[Part]:
+        """Write frames, one row group for each bucket, into a new file; `about` is the column whose range is noted."""
+        tables = [(bucket, frame) for bucket, frame in frames if len(frame)]
+        if not tables:
+            return []
+        path = f"data/{batch:012d}/{kind}-{uuid.uuid4().hex}.parquet"
+        parts, schema, sink = [], tables[0][1].to_arrow().schema, io.BytesIO()
+        with pq.ParquetWriter(sink, schema, compression="lz4") as writer:
+            for group, (bucket, frame) in enumerate(tables):
+                writer.write_table(frame.to_arrow().cast(schema), row_group_size=max(1, len(frame)))
+                low, high = (frame[about].min(), frame[about].max()) if about else (0, 0)
+                parts.append(Part(path, group, kind, bucket, len(frame), int(low or 0), int(high or 0), batch, output))  # type: ignore[call-overload]
+        self._put(path, sink.getbuffer())
+        return parts
+
+    def write_table(self, directory: str, batch: int, frame: pl.DataFrame) -> str:
+        """Write rows for users to read: a file below a directory, under the batch that made it."""
+        path = f"{directory}/batch={batch}/{uuid.uuid4().hex}.parquet"
+        sink = io.BytesIO()
+        pq.write_table(frame.to_arrow(), sink, compression="zstd")
+        self._put(path, sink.getbuffer())
+        return path
+
+    def _put(self, path: str, body: memoryview) -> None:
+        full = f"{self._base}/{path}"
+        self._files.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        with self._files.open_output_stream(full) as stream:
+            stream.write(body)
+
+    def read(self, parts: Iterable[Part], columns: list[str] | None = None) -> list[pl.DataFrame]:
+        """The frames of parts, in their order."""
+        opened: dict[str, pq.ParquetFile] = {}
+        frames = []
+        for part in parts:
+            if part.path not in opened:
+                opened[part.path] = self._open(part.path)
+            table = opened[part.path].read_row_group(part.group, columns=columns, use_threads=False)
+            frames.append(_frame(table))
+        return frames
+
+    def _open(self, path: str) -> pq.ParquetFile:
+        try:
+            return pq.ParquetFile(self._files.open_input_file(f"{self._base}/{path}"), pre_buffer=True)
+        except (FileNotFoundError, pa.ArrowInvalid, OSError) as error:
+            raise StoreError(
+                f"the state directory {self.root} lists {path}, which cannot be read ({error}). Nothing was overwritten. "
+                "Restore the file, or start over with a new generation: eventide run FILE --start-over."
+            ) from error
+
+    def batches(self, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of user-facing files as Arrow batches, one file after the other."""
+        for path in paths:
+            yield from self._open(path).iter_batches(batch_size=65_536)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files; one that is gone already is no fault."""
+        for path in paths:
+            try:
+                self._files.delete_file(f"{self._base}/{path}")
+            except FileNotFoundError:
+                continue
+
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory and all below it; one that is gone already is no fault."""
+        try:
+            self._files.delete_dir(f"{self._base}/{path}")
+        except FileNotFoundError:
+            return
+
+    def directories(self, path: str) -> list[str]:
+        """The names of the directories directly below a path."""
+        chosen = pafs.FileSelector(f"{self._base}/{path}", allow_not_found=True)
+        return sorted(info.base_name for info in self._files.get_file_info(chosen) if info.type == pafs.FileType.Directory)
+
+    def files(self, path: str) -> list[str]:
+        """The files below a path, at any depth, relative to the root."""
+        chosen = pafs.FileSelector(f"{self._base}/{path}", recursive=True, allow_not_found=True)
+        found = [info.path for info in self._files.get_file_info(chosen) if info.type == pafs.FileType.File]
+        return sorted(full[full.index(self._base) + len(self._base) + 1 :] for full in found)
+
+    def url(self, path: str) -> str:
+        """A path as Spark reads it."""
+        return f"{self.root.rstrip('/')}/{path}"
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _file_system(root: str) -> tuple[pafs.FileSystem, str]:
+    if "://" not in root and not root.startswith("file:"):
+        return pafs.LocalFileSystem(), root.rstrip("/")
+    if root.startswith("file:"):
+        return pafs.LocalFileSystem(), root.removeprefix("file://").removeprefix("file:").rstrip("/")
+    try:
+        files, base = pafs.FileSystem.from_uri(root)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise StoreError(
+            f"the state directory {root!r} cannot be opened ({error}). "
+            "It may be a local path, or one of file, s3, gs, abfs and hdfs."
+        ) from error
+    return files, base.rstrip("/")

@@ -1,0 +1,64 @@
+"""The kernel's own columns beside the user's, and the plan it works by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from eventide.model.event import Position
+from eventide.model.plan import Plan
+from eventide.model.window import Session
+
+ARRIVAL = "__arrival"
+SOURCE = "__source"
+LANE = "__lane"
+OFFSET = "__offset"
+TIME = "__time"
+CANDIDATE = "__candidate"
+MARKER = "__marker"
+DEAD = "__dead"
+RAW = "__raw"
+SLICE = "__slice"
+SEEN = "__seen"
+"""W when the row was judged, as the last threshold that it had passed; UNSEEN where every window was open."""
+UNSEEN = -(2**62)
+"""Below every watermark, with room to subtract an allowed lateness."""
+ROWS = "__rows"
+END = "__end"
+"""The end of a window."""
+BUCKET = "__bucket"
+
+POSITION = (ARRIVAL, SOURCE, LANE, OFFSET)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The plan with the names of the columns that it reads."""
+
+    plan: Plan
+    keys: tuple[str, ...] = ()
+    dedupe: tuple[str, ...] = ()
+    buckets: int = 1
+    max_ahead: int | None = None
+    """An event time further than this after its arrival is absurd: a dead letter, never a watermark."""
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows stay rows until they are swept: sessions and duplicates are judged row by row, in order."""
+        return isinstance(self.plan.window, Session) or self.plan.dedupe_within is not None
+
+
+def swept_between(after: Position | None, upto: Position) -> pl.Expr:
+    """Rows whose position lies after one and not after another."""
+    inside = _compare(upto, inclusive=True)
+    return inside if after is None else inside & ~_compare(after, inclusive=True)
+
+
+def _compare(position: Position, *, inclusive: bool) -> pl.Expr:
+    """Whether a row's position is at or before a given one, compared part by part."""
+    verdict: pl.Expr = pl.lit(inclusive)
+    for index in reversed(range(len(POSITION))):
+        column, bound = pl.col(POSITION[index]), pl.lit(position[index])
+        verdict = (column < bound) | ((column == bound) & verdict)
+    return verdict

@@ -1,0 +1,269 @@
+"""Panes from partials: on time when W passes a window's end, early and late as the output's triggers say.
+
+The *book* holds, for each window and key of an output about which more was said than one on-time result, the last sequence, the
+values then standing, and how many rows they cover. A closed window that is not in the book has said its on-time result once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from eventide.kernel import aggregate
+from eventide.kernel.columns import END, ROWS, SEEN, UNSEEN, Shape
+from eventide.kernel.condition import holds
+from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
+from eventide.model.plan import OutputPlan
+from eventide.model.policy import DISCARDING, RETRACTING
+from eventide.model.time import MAX_TIME
+from eventide.model.trigger import After, Every, EveryRows, PerBatch, PerRow, When
+
+SEQUENCE, COVERED, DUE = "__sequence", "__covered", "__due"
+PLAIN = "__plain"
+"""An entry that says no more than one on-time result: what a window without an entry is taken to have said."""
+ORDER = "__order"
+"""Where a late partial stands among those of its batch: one each for per-row firing, otherwise all the same."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """From which W to which W a batch moved (None: undefined), and the batch's clock."""
+
+    before: int | None
+    now: int | None
+    clock: int
+
+
+@dataclass
+class Firing:
+    """One output's panes of one batch, for one bucket of keys."""
+
+    shape: Shape
+    output: OutputPlan
+    moment: Moment
+    book: pl.DataFrame
+    panes: list[pl.DataFrame] = field(default_factory=list)
+    entries: list[pl.DataFrame] = field(default_factory=list)
+    _corrects: bool = True
+
+    def run(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
+        """Fire over the windows in scope: `stored` are partials by window end, `late` those of this batch's late rows."""
+        still_open = pl.col(SEEN) < pl.col(END)
+        stored = _both(stored, late.filter(still_open))
+        late = late.filter(~still_open)
+        self._corrects = self.output.allowed > 0 and len(late) > 0
+        self._close(stored)
+        self._late(stored, late)
+        self._early(stored)
+        self._expire(stored, late)
+
+    @property
+    def by(self) -> list[str]:
+        """What a result is kept for: the window's end and the key."""
+        return [END, *self.shape.keys]
+
+    def _close(self, stored: pl.DataFrame) -> None:
+        if self.moment.now is None:
+            return
+        closing = pl.col(END) <= self.moment.now
+        if self.moment.before is not None:
+            closing = closing & (pl.col(END) > self.moment.before)
+        on_time = stored.filter(closing & (pl.col(SEEN) < pl.col(END)))
+        if len(on_time):
+            self._emit(self._merged(on_time), ON_TIME)
+
+    def _late(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
+        fresh = late.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
+        trigger = self.output.late
+        if len(fresh):
+            self._correct(stored, fresh)
+        if isinstance(trigger, After):
+            self._fire_due(stored)
+
+    def _correct(self, stored: pl.DataFrame, fresh: pl.DataFrame) -> None:
+        trigger = self.output.late
+        touched = fresh.select(self.by).unique()
+        held = stored.join(touched, on=self.by, how="semi", nulls_equal=True)
+        self._imply(held, touched)
+        base = held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
+        if isinstance(trigger, PerRow):
+            for row in fresh.sort(ORDER).partition_by(ORDER, maintain_order=True):
+                base = _both(base, row)
+                now = base.join(row.select(self.by).unique(), on=self.by, how="semi", nulls_equal=True)
+                self._emit(self._merged(now), LATE)
+            return
+        total = self._merged(_both(base, fresh))
+        self._emit(total if isinstance(trigger, PerBatch) else self._wanting(total, trigger), LATE)
+
+    def _early(self, stored: pl.DataFrame) -> None:
+        trigger = self.output.early
+        if trigger is None:
+            return
+        open_ = stored if self.moment.now is None else stored.filter(pl.col(END) > self.moment.now)
+        if len(open_):
+            self._emit(self._wanting(self._merged(open_), trigger), EARLY)
+
+    def _fire_due(self, stored: pl.DataFrame) -> None:
+        due = self.book.filter((pl.col(DUE) <= self.moment.clock) & (pl.col(END) <= self._now))
+        if len(due):
+            held = stored.join(due.select(self.by), on=self.by, how="semi", nulls_equal=True)
+            admitted = held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
+            self._emit(self._wanting(self._merged(admitted), self.output.late), LATE)
+
+    @property
+    def _now(self) -> int:
+        return UNSEEN if self.moment.now is None else self.moment.now
+
+    def _expire(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
+        """What a trigger still holds back when the allowed lateness ends is emitted then: the last value is complete."""
+        if self.moment.now is None or isinstance(self.output.late, PerBatch | PerRow) or self.output.allowed == 0:
+            return
+        ending = (
+            self.book.filter(pl.col(END) <= self.moment.now - self.output.allowed) if self.moment.now != MAX_TIME else self.book
+        )
+        if self.moment.before is not None:
+            ending = ending.filter(pl.col(END) > self.moment.before - self.output.allowed)
+        if len(ending):
+            held = _both(stored, late).join(ending.select(self.by), on=self.by, how="semi", nulls_equal=True)
+            self._emit(self._merged(held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))), LATE)
+
+    def _merged(self, partials: pl.DataFrame) -> pl.DataFrame:
+        return aggregate.merge(partials, self.by, self.shape.plan.aggregates)
+
+    def _imply(self, held: pl.DataFrame, touched: pl.DataFrame) -> None:
+        """Write into the book what closed windows said without an entry: their on-time result, once."""
+        unknown = touched.join(self.book.select(self.by), on=self.by, how="anti", nulls_equal=True)
+        if self.moment.before is None:
+            return
+        unknown = unknown.filter(pl.col(END) <= self.moment.before)
+        on_time = held.filter(pl.col(SEEN) < pl.col(END)).join(unknown, on=self.by, how="semi", nulls_equal=True)
+        if len(on_time):
+            self._note(self._finished(self._merged(on_time)).with_columns(pl.lit(0, dtype=pl.Int64).alias(SEQUENCE)))
+
+    def _finished(self, merged: pl.DataFrame) -> pl.DataFrame:
+        done = aggregate.finish(merged, self.shape.plan.aggregates)
+        return done.rename({ROWS: COVERED}).with_columns(pl.lit(None, dtype=pl.Int64).alias(DUE)).drop(SEEN, strict=False)
+
+    def _wanting(self, merged: pl.DataFrame, trigger: object) -> pl.DataFrame:
+        """The windows that a trigger fires now; those with a timer and no firing yet are noted with the time they are due."""
+        if merged.is_empty():
+            return merged
+        known = self.book.select([*self.by, SEQUENCE, COVERED, DUE])
+        seen = merged.join(known, on=self.by, how="left", nulls_equal=True)
+        fresh = pl.col(ROWS) - pl.col(COVERED).fill_null(0)
+        if isinstance(trigger, EveryRows):
+            self._track(seen, pl.col(DUE))
+            return merged.filter(seen.select(fresh >= trigger.rows).to_series())
+        if isinstance(trigger, When):
+            values = aggregate.finish(merged, self.shape.plan.aggregates)
+            return merged.filter(seen.select(fresh > 0).to_series() & holds(trigger.condition, values))
+        if not isinstance(trigger, Every | After):
+            self._track(seen, pl.col(DUE))
+            return merged.head(0)
+        return self._timed(merged, seen, trigger, fresh)
+
+    def _timed(self, merged: pl.DataFrame, seen: pl.DataFrame, trigger: Every | After, fresh: pl.Expr) -> pl.DataFrame:
+        clock = self.moment.clock
+        span = trigger.period if isinstance(trigger, Every) else trigger.delay
+        ripe = pl.col(DUE).is_not_null() & (pl.col(DUE) <= clock)
+        if isinstance(trigger, Every):
+            due = (
+                pl.when(ripe)
+                .then(pl.col(DUE) + ((clock - pl.col(DUE)) // span + 1) * span)
+                .otherwise(pl.coalesce(DUE, clock + span))
+            )
+        else:
+            waits = pl.when(fresh > 0).then(pl.coalesce(DUE, clock + span)).otherwise(pl.col(DUE))
+            due = pl.when(ripe).then(None).otherwise(waits)
+        self._track(seen, due)
+        return merged.filter(seen.select((ripe & (fresh > 0)).fill_null(False)).to_series())
+
+    def _track(self, seen: pl.DataFrame, due: pl.Expr) -> None:
+        """Note windows under a timer or a count, keeping what they have said."""
+        names = [name for name, _ in self.shape.plan.aggregates]
+        entry = seen.select([*self.by, SEQUENCE, COVERED, due.cast(pl.Int64).alias(DUE)])
+        said = self.book.select([*self.by, *names])
+        entry = entry.join(said, on=self.by, how="left", nulls_equal=True)
+        entry = entry.with_columns(pl.col(SEQUENCE).fill_null(-1), pl.col(COVERED).fill_null(0))
+        self._note(entry)
+
+    def _emit(self, merged: pl.DataFrame, timing: str) -> None:
+        """Panes for the windows whose result is new, and their entries in the book."""
+        if merged.is_empty():
+            return
+        names = [name for name, _ in self.shape.plan.aggregates]
+        now = self._finished(merged)
+        was = self.book.select([*self.by, SEQUENCE, COVERED, DUE, *names]).rename({n: f"__was_{n}" for n in (*names, COVERED)})
+        both = now.drop(DUE).join(was, on=self.by, how="left", nulls_equal=True)
+        said = pl.col(SEQUENCE).fill_null(-1) >= 0
+        if self.output.accumulation == DISCARDING:
+            changed = pl.col(COVERED) > pl.col(f"__was_{COVERED}").fill_null(0)
+        else:
+            differs = [pl.col(n).ne_missing(pl.col(f"__was_{n}")) for n in names]
+            changed = ~said | pl.any_horizontal(differs)
+        both = both.with_columns(pl.col(SEQUENCE).is_null().alias(PLAIN), pl.col(SEQUENCE).fill_null(-1))
+        news = both.filter(changed)
+        if self.output.accumulation == RETRACTING:
+            self._pane(
+                news.filter(said).select([*self.by, SEQUENCE, *[pl.col(f"__was_{n}").alias(n) for n in names]]), RETRACT, timing
+            )
+        news = news.with_columns(pl.col(SEQUENCE) + 1)
+        self._pane(self._deltas(news, names).select([*self.by, SEQUENCE, *names]), INSERT, timing)
+        entries = pl.concat([news, both.filter(~changed)]).with_columns(
+            (pl.col(PLAIN) & pl.lit(timing == ON_TIME)).alias(PLAIN),
+            (pl.lit(None, dtype=pl.Int64) if timing == ON_TIME else pl.col(DUE)).alias(DUE),
+        )
+        self._note(entries if self._corrects else entries.filter(~pl.col(PLAIN)))
+
+    def _deltas(self, news: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+        if self.output.accumulation != DISCARDING:
+            return news
+        changes = []
+        for name in names:
+            before = pl.col(f"__was_{name}")
+            if isinstance(news[name].dtype, pl.List):
+                pairs = zip(news[name].to_list(), news[f"__was_{name}"].to_list(), strict=True)
+                changes.append(pl.lit(pl.Series(name, [_without(a, b) for a, b in pairs], dtype=news[name].dtype)).alias(name))
+            else:
+                changes.append(pl.when(before.is_null()).then(pl.col(name)).otherwise(pl.col(name) - before).alias(name))
+        return news.with_columns(changes)
+
+    def _pane(self, panes: pl.DataFrame, op: str, timing: str) -> None:
+        if len(panes):
+            self.panes.append(panes.with_columns(pl.lit(op).alias("op"), pl.lit(timing).alias("timing")))
+
+    def _note(self, entries: pl.DataFrame) -> None:
+        if entries.is_empty():
+            return
+        known = entries.select(self.book.columns).cast(self.book.schema)
+        kept = self.book.join(known.select(self.by), on=self.by, how="anti", nulls_equal=True) if len(self.book) else self.book
+        self.book = pl.concat([kept, known])
+        self.entries.append(known.with_columns(entries[PLAIN] if PLAIN in entries.columns else pl.lit(False).alias(PLAIN)))
+
+    def new_entries(self) -> pl.DataFrame:
+        """The last entry of each window that this batch wrote and that a later batch may ask for."""
+        if not self.entries:
+            return self.book.head(0)
+        last = pl.concat(self.entries).unique(self.by, keep="last", maintain_order=True).filter(~pl.col(PLAIN)).drop(PLAIN)
+        if self.moment.now is not None:
+            last = last.filter(pl.col(END) > self.moment.now - self.output.allowed)
+        return last
+
+
+def _both(stored: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([stored, late.drop(ORDER)], how="diagonal_relaxed") if len(late) else stored
+
+
+def _without(now: list[object], before: list[object] | None) -> list[object]:
+    rest = list(now)
+    for value in before or []:
+        rest.remove(value)
+    return rest
+
+
+def empty_book(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """A book with nothing in it."""
+    schema: dict[str, pl.DataType] = {END: pl.Int64(), **{k: kinds[k] for k in shape.keys}}
+    schema |= {SEQUENCE: pl.Int64(), COVERED: pl.Int64(), DUE: pl.Int64(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
+    return pl.DataFrame(schema=schema)

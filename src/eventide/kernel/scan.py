@@ -1,0 +1,227 @@
+"""One lane, one pass, in order: partials of the rows that need no judging, the others as rows, and the lane's progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from eventide.kernel import aggregate
+from eventide.kernel.clock import LaneClock
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, ROWS, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
+from eventide.kernel.grid import first_end, last_threshold, slice_start
+from eventide.model.event import LaneId, Position
+from eventide.model.lane import Progress
+from eventide.model.time import MAX_TIME, MIN_TIME
+from eventide.model.window import Session, Sliding, Window
+
+MERGE_ABOVE = 500_000
+"""Partials are merged when this many have gathered, so that memory follows the keys, not the rows."""
+
+
+@dataclass
+class LaneCarry:
+    """What a lane carries from one reading to the next; `joined_w` is W just before the lane last joined, once swept."""
+
+    watermark: int = MIN_TIME
+    max_time: int = MIN_TIME
+    last_arrival: int | None = None
+    last_offset: int = -1
+    joined: Position | None = None
+    joined_w: int | None = None
+    joined_known: bool = False
+    adaptive: dict[str, object] | None = None
+
+
+@dataclass
+class Found:
+    """What one reading of a lane gave."""
+
+    partials: list[pl.DataFrame] = field(default_factory=list)
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    dead: list[pl.DataFrame] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, name: str, number: int) -> None:
+        """Add to a counter."""
+        if number:
+            self.counts[name] = self.counts.get(name, 0) + number
+
+
+class LaneScanner:
+    """Reads a lane's chunks in order; `floor` is the arrival up to which the frontier has already swept."""
+
+    def __init__(self, shape: Shape, lane: LaneId, carry: LaneCarry, floor: int = MIN_TIME) -> None:
+        self.shape = shape
+        self.lane = lane
+        self.carry = carry
+        self.source = shape.plan.sources[lane[0]]
+        self.clock = LaneClock(self.source.strategy, carry, lane)
+        self.floor = floor
+        self.found = Found()
+        self._first = True
+        self._held = 0
+
+    def read(self, chunk: pl.DataFrame) -> None:
+        """Take the next rows of the lane; they carry arrival, offset, event time, candidate, marker and dead."""
+        if chunk.is_empty():
+            return
+        rows = self._arrivals(chunk)
+        rows = self._dead_letters(rows)
+        rows = self.clock.run(rows)
+        rows = self._joinings(rows)
+        self._progress(rows)
+        self._sort_out(rows)
+        last = rows.tail(1)
+        self.carry.last_arrival, self.carry.last_offset = int(last[ARRIVAL][0]), int(last[OFFSET][0])
+        self._first = False
+
+    def finish(self) -> Found:
+        """The end of what was read: the lane's run of arrivals ends here, as far as anyone knows."""
+        if not self._first and self.carry.last_arrival is not None:
+            self.found.progress.append(
+                self._progress_at(self.carry.last_arrival, self.carry.last_offset, self.carry.last_arrival)
+            )
+        self._merge_partials()
+        for name, number in self.clock.counts.items():
+            self.found.count(name, number)
+        return self.found
+
+    def _arrivals(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        """Within a lane arrivals never go back, nor behind what was swept: such rows are raised, and counted."""
+        low = max(self.floor, self.carry.last_arrival if self.carry.last_arrival is not None else MIN_TIME)
+        raised = pl.max_horizontal(pl.col(ARRIVAL).cum_max(), pl.lit(low, dtype=pl.Int64)).alias(ARRIVAL)
+        rows = chunk.with_columns(pl.lit(self.lane[0], dtype=pl.Int64).alias(SOURCE), pl.lit(self.lane[1]).alias(LANE), raised)
+        self.found.count("in", len(rows))
+        self.found.count("raised", int((chunk[ARRIVAL] < self.floor).sum()))
+        return rows
+
+    def _dead_letters(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Null and absurd event times join the rows that decoding gave up on; they count as activity and nothing else."""
+        low, high = _time_range(self.shape.plan.window)
+        reason = (
+            pl.when(pl.col(DEAD).is_not_null())
+            .then(pl.col(DEAD))
+            .when(pl.col(MARKER))
+            .then(pl.lit(None, dtype=pl.String))
+            .when(pl.col(TIME).is_null())
+            .then(pl.lit("the event time is null"))
+            .when(~pl.col(TIME).is_between(low, high))
+            .then(pl.lit("the event time is out of range"))
+        )
+        if self.shape.max_ahead is not None:
+            absurd = (pl.col(TIME) > pl.col(ARRIVAL)) & (pl.col(TIME) - self.shape.max_ahead > pl.col(ARRIVAL))
+            reason = reason.when(absurd).then(pl.lit("the event time lies too far after the arrival"))
+        rows = rows.with_columns(reason.otherwise(None).alias(DEAD))
+        if rows[DEAD].null_count() < len(rows):
+            dead = rows.filter(pl.col(DEAD).is_not_null())
+            self.found.dead.append(dead)
+            self.found.count("dead", len(dead))
+        return rows
+
+    def _joinings(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Where the lane joins the minimum: its first row ever, and the first after a gap longer than idle_after."""
+        previous = pl.col(ARRIVAL).shift(1, fill_value=pl.lit(self.carry.last_arrival, dtype=pl.Int64))
+        joins = previous.is_null()
+        if self.source.idle_after is not None:
+            joins = joins | (pl.col(ARRIVAL) - previous > self.source.idle_after)
+        return rows.with_columns(joins.fill_null(True).alias("__joins"))
+
+    def _progress(self, rows: pl.DataFrame) -> None:
+        window = self.shape.plan.window
+        if isinstance(window, Session) or self.shape.keeps_rows or self.shape.plan.when_all_idle == "advance":
+            crosses = pl.col("__after") != pl.col("__before")
+        else:
+            allowances = self.shape.plan.allowances
+            crosses = last_threshold(pl.col("__after"), window, allowances) != last_threshold(
+                pl.col("__before"), window, allowances
+            )
+            crosses = crosses | ((pl.col("__before") == MIN_TIME) & (pl.col("__after") != MIN_TIME))
+        said = rows.with_row_index("__index").with_columns(
+            pl.col("__joins").shift(-1).fill_null(False).alias("__before_gap"),
+            (pl.col("__joins") | crosses | ((pl.col("__index") == 0) & pl.lit(self._first))).alias("__says"),
+        )
+        gone = said.filter(pl.col("__joins") & (pl.col("__index") == 0)) if not self._first else said.head(0)
+        if len(gone) and self.carry.last_arrival is not None:
+            self.found.progress.append(self._ending())
+        columns = [ARRIVAL, OFFSET, "__after", "__joins", "__says", "__before_gap"]
+        for arrival, offset, after, joins, says, before_gap in (
+            said.filter(pl.col("__says") | pl.col("__before_gap")).select(columns).iter_rows()
+        ):
+            watermark = None if after == MIN_TIME else after
+            position = (arrival, self.lane[0], self.lane[1], offset)
+            if says:
+                self.found.progress.append(Progress(position, watermark, MAX_TIME, joins))
+            if before_gap:
+                self.found.progress.append(Progress(position, watermark, arrival))
+
+    def _ending(self) -> Progress:
+        assert self.carry.last_arrival is not None
+        position = (self.carry.last_arrival, self.lane[0], self.lane[1], self.carry.last_offset)
+        return Progress(position, self.clock.before_chunk, self.carry.last_arrival)
+
+    def _progress_at(self, arrival: int, offset: int, until: int) -> Progress:
+        watermark = None if self.carry.watermark == MIN_TIME else self.carry.watermark
+        return Progress((arrival, self.lane[0], self.lane[1], offset), watermark, until)
+
+    def _sort_out(self, rows: pl.DataFrame) -> None:
+        """Rows that need no judging go into the partials; the others stay rows until the sweep has passed them."""
+        self._remember_joining(rows)
+        self.found.count("markers", int((rows[MARKER] & rows[DEAD].is_null()).sum()))
+        data = rows.filter(pl.col(DEAD).is_null() & ~pl.col(MARKER))
+        if data.is_empty():
+            return
+        window = self.shape.plan.window
+        if not isinstance(window, Sliding) or self.shape.keeps_rows or not self.carry.joined_known:
+            self._keep(data)
+            return
+        end = first_end(pl.col(TIME), window)
+        known = MIN_TIME if self.carry.joined_w is None else self.carry.joined_w
+        ahead = (end > pl.col("__before")) & (end > known)
+        data = data.with_columns(ahead.alias("__ahead"))
+        sure = data.filter("__ahead") if not data["__ahead"].all() else data
+        self._keep(data.filter(~pl.col("__ahead")))
+        self.found.count("ahead", len(sure))
+        if len(sure):
+            sliced = sure.with_columns(slice_start(pl.col(TIME), window).alias(SLICE))
+            part = aggregate.partial(sliced, [SLICE, *self.shape.keys], self.shape.plan.aggregates)
+            self.found.partials.append(part.with_columns(pl.lit(UNSEEN, dtype=pl.Int64).alias(SEEN)))
+            self._held += len(part)
+            if self._held > MERGE_ABOVE:
+                self._merge_partials()
+
+    def _remember_joining(self, rows: pl.DataFrame) -> None:
+        if not rows["__joins"].any():
+            return
+        arrival, offset = rows.filter("__joins").select(ARRIVAL, OFFSET).row(-1)
+        self.carry.joined = (arrival, self.lane[0], self.lane[1], offset)
+        # A lane that all wait for joins under an undefined W; for any other only the sweep can tell.
+        awaited = self.carry.last_arrival is None and self.source.idle_after is None and self.lane[1] in self.source.lanes
+        self.carry.joined_w, self.carry.joined_known = None, awaited
+
+    def _keep(self, rows: pl.DataFrame) -> None:
+        if len(rows):
+            self.found.count("kept", len(rows))
+            self.found.rows.append(rows.drop([c for c in rows.columns if c in _SCRATCH]))
+
+    def _merge_partials(self) -> None:
+        if len(self.found.partials) > 1:
+            by = [SLICE, *self.shape.keys, SEEN]
+            merged = aggregate.merge(pl.concat(self.found.partials), by, self.shape.plan.aggregates)
+            self.found.partials = [merged]
+            self._held = len(merged)
+
+
+_SCRATCH = frozenset({"__after", "__before", "__joins", "__ahead", DEAD, MARKER, "__candidate", "__raw"})
+
+
+def _time_range(window: Window) -> tuple[int, int]:
+    """Event times whose windows an int64 can hold."""
+    span = window.gap if isinstance(window, Session) else window.size + window.slide + window.offset
+    return UNSEEN + 2 * span, MAX_TIME - (window.gap if isinstance(window, Session) else window.size)
+
+
+def rows_in(partials: list[pl.DataFrame]) -> int:
+    """How many rows went into partials."""
+    return int(sum(part[ROWS].sum() for part in partials))

@@ -1,0 +1,97 @@
+"""The whole engine in this process, without Spark: lanes read unevenly in micro-batches with live clocks."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from eventide.engine.microbatch import BatchInput, Engine
+from eventide.engine.runner import InlineRunner
+from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.store import Store
+from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, TIME, Shape
+from eventide.kernel.scan import LaneCarry
+from eventide.model.event import Event
+from eventide.model.plan import Plan
+
+KINDS = {"key": pl.String(), "value": pl.Int64(), "id": pl.String()}
+
+
+@dataclass
+class InlineRun:
+    """What a run said: panes and late rows of all batches, by output."""
+
+    panes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    late: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    ledger: Any = None
+
+
+def chunk(events: list[Event]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "key": [e.key for e in events],
+            "value": [e.row.get("value") for e in events],
+            "id": [e.dedupe_key for e in events],
+            ARRIVAL: [e.arrival for e in events],
+            OFFSET: [e.offset for e in events],
+            TIME: [e.event_time for e in events],
+            CANDIDATE: [e.candidate for e in events],
+            MARKER: [e.marker for e in events],
+            DEAD: [e.dead for e in events],
+        },
+        schema={
+            **KINDS,
+            ARRIVAL: pl.Int64,
+            OFFSET: pl.Int64,
+            TIME: pl.Int64,
+            CANDIDATE: pl.Int64,
+            MARKER: pl.Boolean,
+            DEAD: pl.String,
+        },
+    )
+
+
+def engine_for(plan: Plan, root: str, buckets: int = 2) -> Engine:
+    dedupe = ("id",) if plan.dedupe_within is not None else ()
+    shape = Shape(plan, ("key",), dedupe, buckets)
+    return Engine(shape, KINDS, tuple(True for _ in plan.outputs), Store(root), InlineRunner())
+
+
+def run_in_batches(plan: Plan, events: list[Event], clocks: list[int], rng: random.Random, root: str) -> InlineRun:
+    """Each batch takes of every lane any number of the rows that have arrived; the last one drains."""
+    engine = engine_for(plan, root, rng.choice([1, 2, 3]))
+    lanes = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
+    for event in events:
+        lanes.setdefault(event.lane_id, []).append(event)
+    read = dict.fromkeys(lanes, 0)
+    ledger, out = engine.first_ledger(), InlineRun({o.name: [] for o in plan.outputs}, {o.name: [] for o in plan.outputs})
+    last = max((e.arrival for e in events), default=0) + 1
+    for number, clock in enumerate([*clocks, last]):
+        drain = number == len(clocks)
+        accounts: list[LaneAccount] = []
+        for lane, rows in lanes.items():
+            ready = [e for e in rows[read[lane] :] if e.arrival <= clock]
+            take = ready if drain else ready[: rng.choice([0, 1, 2, 5, 20, 100])]
+            if take:
+                cut = rng.randint(0, len(take))
+                carry = ledger.carries.get(lane, LaneCarry())
+                chunks = [chunk(take[:cut]), chunk(take[cut:])]
+                account = scan_lane(engine.shape, engine.store, number, lane, carry, engine.floor(ledger), chunks)
+                accounts.append(LaneAccount.from_json(account.to_json()))
+            read[lane] += len(take)
+        at_end = frozenset(lane for lane, rows in lanes.items() if read[lane] == len(rows) or rows[read[lane]].arrival > clock)
+        result = engine.process(ledger, BatchInput(number, clock, accounts, at_end, frozenset(lanes), drain))
+        ledger = type(ledger).from_json(result.ledger.to_json())
+        for name in out.panes:
+            out.panes[name] += _rows(engine, result.panes[name])
+            out.late[name] += _rows(engine, result.late[name])
+        engine.store.delete(result.garbage)
+    out.ledger = ledger
+    return out
+
+
+def _rows(engine: Engine, paths: list[str]) -> list[dict[str, Any]]:
+    return [row for batch in engine.store.batches(paths) for row in batch.to_pylist()]
