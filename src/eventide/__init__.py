@@ -1,3 +1,41 @@
-"""Exact late-data semantics on Spark Structured Streaming."""
+"""Exact late-data semantics on Spark Structured Streaming.
+
+Declare sources, windows, aggregates and outputs, each output with its own late policy; run them live, until caught up, or over
+history: every answer is what one-event-at-a-time processing in arrival order would give.
+"""
+
+from eventide.definition import merge
+from eventide.errors import DefinitionError, EventideError, LossWarning
+from eventide.model.aggregate import (
+    aggregate,
+    collect,
+    count,
+    distinct,
+    first,
+    last,
+    max,
+    mean,
+    min,
+    quantile,
+    stddev,
+    sum,
+    variance,
+)
+from eventide.model.policy import accumulate, divert, drop, retract
+from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
+from eventide.model.watermark import adaptive, ascending, bounded, custom, punctuated
+from eventide.model.window import session, sliding, tumbling
+from eventide.pipeline import Pipeline
+from eventide.sources.files import files
+from eventide.sources.formats import json, raw
+from eventide.sources.frame import stream
+from eventide.sources.kafka import kafka
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "DefinitionError", "EventideError", "LossWarning", "Pipeline", "accumulate", "adaptive", "after", "aggregate", "ascending",
+    "at_expiry", "bounded", "collect", "count", "custom", "distinct", "divert", "drop", "every", "every_rows", "files", "first", "json",
+    "kafka", "last", "max", "mean", "merge", "min", "per_batch", "per_row", "punctuated", "quantile", "raw", "retract", "session",
+    "sliding", "stddev", "stream", "sum", "tumbling", "variance", "when",
+]  # fmt: skip

@@ -23,3 +23,7 @@ class SinkRefused(SinkError):
 
 class TargetMismatch(SinkRefused):
     """The table, topic or file that is there has another shape than the output; says the difference."""
+
+
+class LossWarning(UserWarning):
+    """A definition that is legal and will lose or mislead; the text names what."""

@@ -12,10 +12,11 @@ from eventide.engine.microbatch import BatchInput, Engine
 from eventide.engine.runner import InlineRunner
 from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.store import Store
-from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, TIME, Shape
+from eventide.kernel.columns import Shape
 from eventide.kernel.scan import LaneCarry
 from eventide.model.event import Event
 from eventide.model.plan import Plan
+from eventide.testing.spark import event_chunk
 
 KINDS = {"key": pl.String(), "value": pl.Int64(), "id": pl.String()}
 
@@ -27,31 +28,6 @@ class InlineRun:
     panes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     late: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     ledger: Any = None
-
-
-def chunk(events: list[Event]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "key": [e.key for e in events],
-            "value": [e.row.get("value") for e in events],
-            "id": [e.dedupe_key for e in events],
-            ARRIVAL: [e.arrival for e in events],
-            OFFSET: [e.offset for e in events],
-            TIME: [e.event_time for e in events],
-            CANDIDATE: [e.candidate for e in events],
-            MARKER: [e.marker for e in events],
-            DEAD: [e.dead for e in events],
-        },
-        schema={
-            **KINDS,
-            ARRIVAL: pl.Int64,
-            OFFSET: pl.Int64,
-            TIME: pl.Int64,
-            CANDIDATE: pl.Int64,
-            MARKER: pl.Boolean,
-            DEAD: pl.String,
-        },
-    )
 
 
 def engine_for(plan: Plan, root: str, buckets: int = 2) -> Engine:
@@ -78,7 +54,7 @@ def run_in_batches(plan: Plan, events: list[Event], clocks: list[int], rng: rand
             if take:
                 cut = rng.randint(0, len(take))
                 carry = ledger.carries.get(lane, LaneCarry())
-                chunks = [chunk(take[:cut]), chunk(take[cut:])]
+                chunks = [event_chunk(take[:cut], KINDS), event_chunk(take[cut:], KINDS)]
                 account = scan_lane(engine.shape, engine.store, number, lane, carry, engine.floor(ledger), chunks)
                 accounts.append(LaneAccount.from_json(account.to_json()))
             read[lane] += len(take)

@@ -158,6 +158,9 @@ class Engine:
             for account in settled:
                 if account.counts:
                     ledger.outputs[output.name].update(account.counts[index])
+            sure = sum(a.counts.get("ahead", 0) for a in given.accounts)
+            pairs = sum(a.counts.get("ahead_pairs", 0) for a in given.accounts)
+            ledger.outputs[output.name].update(on_time=pairs, rows_on_time=sure)
             ledger.outputs[output.name].update(panes=sum(n for a in settled for i, _, n in a.panes if i == index))
         ledger.rows.update(judged=sum(a.judged for a in settled), duplicates=sum(a.duplicates for a in settled))
         return BatchResult(

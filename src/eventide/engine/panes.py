@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pyarrow as pa
 
 from eventide.kernel.columns import END, Shape
 from eventide.sinks.shape import PaneShape
@@ -10,7 +11,7 @@ from eventide.sinks.shape import PaneShape
 
 def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
     """Panes with the columns of `PaneShape.schema`, each window's in rank order."""
-    naming = PaneShape(tuple((k, None) for k in shape.keys), tuple((n, None) for n, _ in shape.plan.aggregates))  # type: ignore[arg-type]
+    naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n, _ in shape.plan.aggregates))
     key = pl.struct(shape.keys).struct.json_encode() if shape.keys else pl.lit("{}")
     named = panes.with_columns(
         pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id"),

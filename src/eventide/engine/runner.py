@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Runner(Protocol):
@@ -19,3 +19,17 @@ class InlineRunner:
     def run(self, tasks: list[Callable[[], str]]) -> list[str]:
         """Run all tasks here."""
         return [task() for task in tasks]
+
+
+class SparkRunner:
+    """Runs tasks on Spark's executors, one partition each."""
+
+    def __init__(self, spark: Any) -> None:
+        self.context = spark.sparkContext
+
+    def run(self, tasks: list[Callable[[], str]]) -> list[str]:
+        """Run all tasks as one Spark job."""
+        if not tasks:
+            return []
+        lines: list[str] = self.context.parallelize(range(len(tasks)), len(tasks)).map(lambda index: tasks[index]()).collect()
+        return lines

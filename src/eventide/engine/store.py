@@ -39,7 +39,7 @@ class Store:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._files, self._base = _file_system(root)
+        self._files, self._base = file_system(root)
 
     def __reduce__(self) -> tuple[type[Store], tuple[str]]:
         return (Store, (self.root,))
@@ -56,8 +56,8 @@ class Store:
         with pq.ParquetWriter(sink, schema, compression="lz4") as writer:
             for group, (bucket, frame) in enumerate(tables):
                 writer.write_table(frame.to_arrow().cast(schema), row_group_size=max(1, len(frame)))
-                low, high = (frame[about].min(), frame[about].max()) if about else (0, 0)
-                parts.append(Part(path, group, kind, bucket, len(frame), int(low or 0), int(high or 0), batch, output))  # type: ignore[call-overload]
+                low, high = _range(frame[about]) if about else (0, 0)
+                parts.append(Part(path, group, kind, bucket, len(frame), low, high, batch, output))
         self._put(path, sink.getbuffer())
         return parts
 
@@ -131,13 +131,20 @@ class Store:
         return f"{self.root.rstrip('/')}/{path}"
 
 
+def _range(column: pl.Series) -> tuple[int, int]:
+    low, high = column.min(), column.max()
+    assert isinstance(low, int) and isinstance(high, int)
+    return low, high
+
+
 def _frame(table: pa.Table) -> pl.DataFrame:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
-def _file_system(root: str) -> tuple[pafs.FileSystem, str]:
+def file_system(root: str) -> tuple[pafs.FileSystem, str]:
+    """The Arrow file system of a path, and the path in it."""
     if "://" not in root and not root.startswith("file:"):
         return pafs.LocalFileSystem(), root.rstrip("/")
     if root.startswith("file:"):

@@ -78,7 +78,7 @@ class Firing:
         trigger = self.output.late
         if len(fresh):
             self._correct(stored, fresh)
-        if isinstance(trigger, After):
+        if isinstance(trigger, Every | After):
             self._fire_due(stored)
 
     def _correct(self, stored: pl.DataFrame, fresh: pl.DataFrame) -> None:

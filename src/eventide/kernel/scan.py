@@ -9,7 +9,7 @@ import polars as pl
 from eventide.kernel import aggregate
 from eventide.kernel.clock import LaneClock
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, ROWS, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
-from eventide.kernel.grid import first_end, last_threshold, slice_start
+from eventide.kernel.grid import first_end, last_end, last_threshold, slice_start
 from eventide.model.event import LaneId, Position
 from eventide.model.lane import Progress
 from eventide.model.time import MAX_TIME, MIN_TIME
@@ -183,6 +183,7 @@ class LaneScanner:
         sure = data.filter("__ahead") if not data["__ahead"].all() else data
         self._keep(data.filter(~pl.col("__ahead")))
         self.found.count("ahead", len(sure))
+        self.found.count("ahead_pairs", _pairs(sure, window))
         if len(sure):
             sliced = sure.with_columns(slice_start(pl.col(TIME), window).alias(SLICE))
             part = aggregate.partial(sliced, [SLICE, *self.shape.keys], self.shape.plan.aggregates)
@@ -214,6 +215,14 @@ class LaneScanner:
 
 
 _SCRATCH = frozenset({"__after", "__before", "__joins", "__ahead", DEAD, MARKER, "__candidate", "__raw"})
+
+
+def _pairs(rows: pl.DataFrame, window: Sliding) -> int:
+    """How many pairs of row and window the rows make."""
+    if window.size % window.slide == 0:
+        return len(rows) * (window.size // window.slide)
+    spans = (last_end(pl.col(TIME), window) - first_end(pl.col(TIME), window)) // window.slide + 1
+    return int(rows.select(spans.sum()).item() or 0)
 
 
 def _time_range(window: Window) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from eventide.errors import EventideError
 from eventide.model.pane import LateRow, Pane
 from eventide.model.plan import Plan
 from eventide.model.reference import Reference
+from eventide.testing.spark import through_spark
 from eventide.testing.transcript import Case, Step, translate
 
 Emissions = tuple[list[Pane], list[LateRow]]
@@ -54,7 +55,10 @@ def through_reference(plan: Plan, steps: Sequence[Step]) -> list[Emissions]:
     return said
 
 
-ENGINES: dict[str, Callable[[Plan, Sequence[Step]], list[Emissions]]] = {"reference": through_reference}
+ENGINES: dict[str, Callable[[Plan, Sequence[Step]], list[Emissions]]] = {
+    "reference": through_reference,
+    "spark": through_spark,
+}
 """How a plan and its steps are run, by the engine's name: one list of emissions for every step."""
 
 

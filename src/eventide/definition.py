@@ -1,0 +1,240 @@
+"""A pipeline's parts as plain values, checked where they are written: streams, windows, aggregations and outputs."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventide.errors import DefinitionError, LossWarning
+from eventide.model.aggregate import ADDITIVE, Aggregate
+from eventide.model.plan import OutputPlan, Plan, SourcePlan
+from eventide.model.policy import ACCUMULATING, ACCUMULATIONS, DISCARDING, RETRACTING, LatePolicy
+from eventide.model.time import Duration, duration, show_duration
+from eventide.model.trigger import (
+    PER_BATCH,
+    After,
+    AtExpiry,
+    EarlyTrigger,
+    Every,
+    EveryRows,
+    LateTrigger,
+    PerBatch,
+    PerRow,
+    When,
+)
+from eventide.model.window import Session, Sliding, Window
+from eventide.sources.base import Source
+
+OURS = "__"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One or more sources as one stream; each keeps its own clock, and the slowest holds W."""
+
+    sources: tuple[Source, ...]
+    dedupe_keys: tuple[str, ...] = ()
+    dedupe_within: int | None = None
+
+    def __post_init__(self) -> None:
+        names = [source.name for source in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise DefinitionError(f"two sources are called {name!r}; give each its own name.")
+
+    def dedupe(self, *keys: str, within: Duration) -> Stream:
+        """Keep the first of equal events, by arrival, within a span of event time."""
+        if not keys:
+            raise DefinitionError(
+                'dedupe() names no column; say which columns make two events the same, as in dedupe("txn_id", …).'
+            )
+        self._known(keys, "dedupe")
+        return replace(self, dedupe_keys=keys, dedupe_within=duration(within, what="dedupe(within=…)"))
+
+    def window(self, window: Window, by: str | tuple[str, ...] | list[str] = ()) -> Windowed:
+        """Cut the events into windows, for each key; without a key there is one result for each window."""
+        if not isinstance(window, Sliding | Session):
+            raise DefinitionError(f'window({window!r}): use tumbling("1 minute"), sliding(…) or session(…).')
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        self._known(keys, "by")
+        return Windowed(self, window, keys)
+
+    def _known(self, columns: tuple[str, ...], where: str) -> None:
+        for source in self.sources:
+            for column in columns:
+                if source.columns is not None and not source.transforms and column not in source.columns:
+                    raise DefinitionError(
+                        f"{where}: source {source.name!r} has no column {column!r}. Its columns are {', '.join(source.columns)}."
+                    )
+        for column in columns:
+            if column.startswith(OURS):
+                raise DefinitionError(
+                    f"{where}: the column {column!r} begins with two underscores, which Eventide keeps for itself."
+                )
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A stream cut into windows, waiting for its aggregates."""
+
+    stream: Stream
+    window: Window
+    keys: tuple[str, ...]
+
+    def agg(self, **aggregates: Aggregate) -> Aggregation:
+        """What to compute over each window and key."""
+        if not aggregates:
+            raise DefinitionError("agg() computes nothing; name at least one aggregate, as in agg(n=count()).")
+        for name, what in aggregates.items():
+            if not isinstance(what, Aggregate):
+                raise DefinitionError(f'agg({name}={what!r}): give an aggregate, such as sum("amount") or count().')
+            if name in self.keys:
+                raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
+            self.stream._known(what.columns, f"agg({name}=…)")
+        return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One windowed aggregation, which any number of outputs may read, each in its own way."""
+
+    stream: Stream
+    window: Window
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    def to(
+        self,
+        name: str,
+        sink: Any = None,
+        *,
+        late: LatePolicy,
+        early: EarlyTrigger | None = None,
+        late_firing: LateTrigger = PER_BATCH,
+        accumulation: str | None = None,
+    ) -> Output:
+        """An output: a name, a sink (none: only the pipeline's own tables), and what it does with late rows."""
+        output = Output(
+            name, self, sink, late, early, late_firing, accumulation or (RETRACTING if late.retracts else ACCUMULATING)
+        )
+        output.check()
+        return output
+
+
+@dataclass(frozen=True)
+class Output:
+    """One reading of the aggregation, with its own late policy, triggers and sink."""
+
+    name: str
+    aggregation: Aggregation
+    sink: Any
+    late: LatePolicy
+    early: EarlyTrigger | None
+    late_firing: LateTrigger
+    accumulation: str
+
+    def check(self) -> None:
+        """Refuse what contradicts itself; warn of what loses rows, naming the loss."""
+        if not self.name or "/" in self.name or self.name.startswith("."):
+            raise DefinitionError(f'an output is called {self.name!r}; give it a name without slashes, such as "dashboard".')
+        if not isinstance(self.late, LatePolicy):
+            raise DefinitionError(
+                f"output {self.name!r}: late={self.late!r}; use drop(), accumulate(…), retract(…) or divert(…)."
+            )
+        if self.early is not None and not isinstance(self.early, Every | After | EveryRows | When):
+            raise DefinitionError(
+                f"output {self.name!r}: early={self.early!r}; use every(…), after(…), every_rows(…) or when(…)."
+            )
+        if not isinstance(self.late_firing, PerBatch | PerRow | EveryRows | Every | After | AtExpiry):
+            raise DefinitionError(
+                f"output {self.name!r}: late_firing={self.late_firing!r}; use per_batch(), per_row() or every_rows(…)."
+            )
+        self._check_accumulation()
+        self._check_sink()
+        self._warn_of_state()
+
+    def _check_accumulation(self) -> None:
+        if self.accumulation not in ACCUMULATIONS:
+            raise DefinitionError(
+                f"output {self.name!r}: accumulation={self.accumulation!r}; use one of {', '.join(ACCUMULATIONS)}."
+            )
+        if self.accumulation != DISCARDING:
+            return
+        if self.late.retracts:
+            raise DefinitionError(
+                f"output {self.name!r}: retract(…) withdraws totals, but a discarding output never states one. Use accumulate(…)."
+            )
+        for name, what in self.aggregation.aggregates:
+            if what.kind not in ADDITIVE:
+                raise DefinitionError(
+                    f"output {self.name!r}: deltas of {what.kind} ({name!r}) do not add up, so no reader could put them together. "
+                    f"A discarding output may carry {', '.join(sorted(ADDITIVE))}."
+                )
+
+    def _check_sink(self) -> None:
+        able = getattr(self.sink, "capabilities", None)
+        if self.sink is None or able is None:
+            return
+        moves = self.accumulation == RETRACTING or (
+            isinstance(self.aggregation.window, Session) and self.accumulation != DISCARDING
+        )
+        if moves and not able.retract:
+            _warn(
+                f"output {self.name!r}: results are withdrawn, but {type(self.sink).__name__} cannot take a retraction: withdrawn results "
+                "would stand there for ever. Use a sink with upserts (sqlite, postgres, …), or accumulate(…) over fixed windows."
+            )
+        if self.late.refused is not None and self.late.refused.to is not None and not self.late.refused.to.capabilities.append:
+            raise DefinitionError(
+                f"output {self.name!r}: late rows are diverted to {type(self.late.refused.to).__name__}, which cannot hold rows. "
+                "Use parquet(…), kafka_topic(…) or a SQL sink."
+            )
+
+    def _warn_of_state(self) -> None:
+        window = self.aggregation.window
+        if isinstance(window, Sliding) and self.late.allowed:
+            factor = 1 + self.late.allowed / window.size
+            if factor >= 10:
+                _warn(
+                    f"output {self.name!r}: an allowed lateness of {show_duration(self.late.allowed)} on windows of "
+                    f"{show_duration(window.size)} keeps {factor:.0f} times the state. `eventide tune` shows what less would cost."
+                )
+
+
+def merge(*sources: Source) -> Stream:
+    """Several sources into one stream, each with its own watermark; W is the least of them.
+
+    All must have the same columns after their transforms.
+    """
+    if not sources:
+        raise DefinitionError("merge() needs at least one source.")
+    return Stream(tuple(sources))
+
+
+def plan_of(aggregation: Aggregation, outputs: tuple[Output, ...], when_all_idle: str, generation: int) -> Plan:
+    """The meaning of a definition, without its sources and sinks."""
+    return Plan(
+        sources=tuple(SourcePlan(s.watermark, (), s.idle_after) for s in aggregation.stream.sources),
+        window=aggregation.window,
+        aggregates=aggregation.aggregates,
+        outputs=tuple(OutputPlan(o.name, o.late.allowed, o.accumulation, o.early, o.late_firing) for o in outputs),
+        dedupe_within=aggregation.stream.dedupe_within,
+        when_all_idle=when_all_idle,
+        generation=generation,
+    )
+
+
+def warn_of_idleness(sources: tuple[Source, ...], outputs: tuple[Output, ...]) -> None:
+    """The classic silent loss: a lane that comes back after idle_after finds its windows gone."""
+    for source in sources:
+        for output in outputs:
+            if source.idle_after is not None and source.idle_after > output.late.allowed and output.late.may_lose_rows:
+                _warn(
+                    f"source {source.name!r} may fall idle after {show_duration(source.idle_after)}, but output {output.name!r} allows only "
+                    f"{show_duration(output.late.allowed)}: what a lane brings when it comes back is dropped, up to "
+                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows."
+                )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, LossWarning, stacklevel=5)

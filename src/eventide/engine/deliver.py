@@ -1,0 +1,100 @@
+"""Panes, late rows and dead letters handed to the sinks; the same batch may be handed over twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from eventide.definition import Output
+from eventide.engine.microbatch import BatchResult
+from eventide.engine.store import Store
+from eventide.kernel.columns import Shape
+from eventide.sinks.base import Delivery, LogWriter, PaneWriter
+from eventide.sinks.shape import PaneShape
+
+LATE_IDENTITY = ("_source", "_lane", "_offset")
+DEAD_IDENTITY = ("source", "lane", "offset")
+
+
+def pane_shape(shape: Shape, kinds: dict[str, pl.DataType], accumulation: str) -> PaneShape:
+    """The columns of an output's panes, as Arrow types."""
+    fields = pl.DataFrame(schema=kinds).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    return PaneShape(
+        tuple((name, _plain(fields.field(name).type)) for name in shape.keys),
+        tuple((name, _plain(fields.field(name).type)) for name, _ in shape.plan.aggregates),
+        accumulation,
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return kind
+
+
+@dataclass
+class Outlet:
+    """One output's open writers."""
+
+    output: Output
+    shape: PaneShape
+    panes: PaneWriter | None = None
+    late: LogWriter | None = None
+
+
+@dataclass
+class Deliverer:
+    """All writers of a run, opened at the start so that a wrong target is found before anything is read."""
+
+    pipeline: str
+    store: Store
+    outlets: dict[str, Outlet] = field(default_factory=dict)
+    dead: LogWriter | None = None
+
+    def open(self, output: Output, shape: PaneShape, late_schema: pa.Schema) -> None:
+        """Open an output's sink, and the sink of its diverted rows."""
+        outlet = Outlet(output, shape)
+        if output.sink is not None:
+            outlet.panes = output.sink.open(output.name, shape)
+        if output.late.refused is not None and output.late.refused.to is not None:
+            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", late_schema, LATE_IDENTITY)
+        self.outlets[output.name] = outlet
+
+    def open_dead(self, sink: Any, schema: pa.Schema) -> None:
+        """Open the sink of dead letters."""
+        if sink is not None:
+            self.dead = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY)
+
+    def deliver(self, result: BatchResult, clock: int) -> None:
+        """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
+        for name, outlet in self.outlets.items():
+            facts = Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
+            if outlet.panes is not None:
+                outlet.panes.deliver(self._batches(result.panes[name], outlet.shape.schema), facts)
+            if outlet.late is not None and result.late[name]:
+                outlet.late.append(self._batches(result.late[name], None), facts)
+        if self.dead is not None and result.dead:
+            facts = Delivery(self.pipeline, "dead_letters", result.ledger.batch, clock, result.ledger.frontier.watermark)
+            self.dead.append(self._batches(result.dead, None), facts)
+
+    def _batches(self, paths: list[str], schema: pa.Schema | None) -> Iterator[pa.RecordBatch]:
+        for batch in self.store.batches(paths):
+            table = pa.Table.from_batches([batch])
+            yield from (table if schema is None else table.select(schema.names).cast(schema)).to_batches()
+
+    def close(self) -> None:
+        """Close every writer."""
+        for outlet in self.outlets.values():
+            for writer in (outlet.panes, outlet.late):
+                if writer is not None:
+                    writer.close()
+        if self.dead is not None:
+            self.dead.close()

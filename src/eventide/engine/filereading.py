@@ -1,0 +1,129 @@
+"""Files read inside the worker, in chunks, with no Spark row in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from eventide.engine.decode import Reading
+from eventide.engine.store import file_system
+from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
+
+ROWS_PER_CHUNK = 500_000
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """A file as the listing shows it."""
+
+    path: str
+    modified: int
+    """Microseconds since 1970."""
+    lane: str
+
+
+def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:
+    """The files of one lane, one after the other, as chunks ready for the kernel; offsets go on from the given one."""
+    for file in files:
+        for frame in _frames(file.path, format, reading):
+            placed = frame.with_columns(
+                pl.lit(file.modified, dtype=pl.Int64).alias(ARRIVAL),
+                pl.int_range(offset, offset + len(frame), dtype=pl.Int64).alias(OFFSET),
+            )
+            offset += len(frame)
+            yield reading.prepare(placed)
+
+
+def _frames(path: str, format: str, reading: Reading) -> Iterator[pl.DataFrame]:
+    files, inner = file_system(path)
+    if format == "parquet":
+        yield from _parquet(files, inner, reading)
+    elif format == "json":
+        for lines in _lines(files, inner):
+            yield pl.DataFrame({RAW: lines}, schema={RAW: pl.Binary})
+    elif format == "csv":
+        yield from _csv(files, inner, reading)
+    else:
+        with files.open_input_stream(inner) as stream:
+            yield _fitted(pl.read_avro(stream.read()), reading)
+
+
+def _parquet(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
+    with pq.ParquetFile(files.open_input_file(path), pre_buffer=True) as file:
+        wanted = [name for name in reading.kinds if name in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=ROWS_PER_CHUNK, columns=wanted, use_threads=False):
+            frame = pl.from_arrow(pa.Table.from_batches([batch]))
+            assert isinstance(frame, pl.DataFrame)
+            yield _fitted(frame, reading)
+
+
+def _fitted(frame: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    """The columns asked for, with their declared types; a value that does not fit makes its row a dead letter."""
+    missing = [pl.lit(None, dtype=kind).alias(name) for name, kind in reading.kinds.items() if name not in frame.columns]
+    frame = frame.with_columns(missing).select(list(reading.kinds))
+    wrong = [name for name, kind in reading.kinds.items() if frame.schema[name] != kind]
+    if not wrong:
+        return frame
+    cast = frame.with_columns([pl.col(name).cast(reading.kinds[name], strict=False) for name in wrong])
+    lost = [pl.lit(cast[name].is_null() & frame[name].is_not_null()) for name in wrong]
+    reason = pl.when(pl.any_horizontal(lost)).then(pl.lit(f"another schema: a value of {', '.join(wrong)} does not fit"))
+    return cast.with_columns(reason.otherwise(None).alias(DEAD))
+
+
+def _lines(files: pafs.FileSystem, path: str) -> Iterator[list[bytes]]:
+    lines: list[bytes] = []
+    rest = b""
+    with files.open_input_stream(path) as stream:
+        while block := stream.read(16 * 1024 * 1024):
+            *whole, rest = (rest + block).split(b"\n")
+            lines += [line for line in whole if line.strip()]
+            if len(lines) >= ROWS_PER_CHUNK:
+                yield lines
+                lines = []
+    lines += [rest] if rest.strip() else []
+    if lines:
+        yield lines
+
+
+def _csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
+    options = pacsv.ConvertOptions(column_types=dict.fromkeys(reading.kinds, pa.string()), strings_can_be_null=True)
+    with files.open_input_stream(path) as stream:
+        for batch in pacsv.open_csv(stream, convert_options=options):  # type: ignore[arg-type]
+            frame = pl.from_arrow(pa.Table.from_batches([batch]))
+            assert isinstance(frame, pl.DataFrame)
+            yield _fitted(_with_times(frame, reading), reading)
+
+
+def _with_times(frame: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    times = [
+        pl.col(name).str.to_datetime(time_unit="us", time_zone=kind.time_zone, strict=False).alias(name)
+        for name, kind in reading.kinds.items()
+        if isinstance(kind, pl.Datetime) and name in frame.columns
+    ]
+    return frame.with_columns(times)
+
+
+def list_files(root: str, pattern: str, lane: str) -> list[LandedFile]:
+    """What has landed below a directory, oldest first."""
+    files, base = file_system(root)
+    suffix = pattern.removeprefix("*").rstrip("*")
+    found = []
+    for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
+        hidden = any(part.startswith(("_", ".")) for part in info.path[len(base) :].split("/") if part)
+        if info.type == pafs.FileType.File and suffix in info.base_name and not hidden:
+            found.append(LandedFile(info.path, (info.mtime_ns or 0) // 1000, lane_of(info.path, base, lane)))
+    return sorted(found, key=lambda f: (f.modified, f.path))
+
+
+def lane_of(path: str, base: str, lane: str) -> str:
+    """The lane of a file: its directory below the source's path, or the whole source."""
+    if lane != "directory":
+        return "0"
+    inner = path[path.index(base) + len(base) :].strip("/")
+    return inner.rpartition("/")[0] or "."

@@ -1,0 +1,66 @@
+"""What a run says of itself after each batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eventide.model.event import LaneId
+from eventide.model.frontier import Frontier
+
+if TYPE_CHECKING:
+    from eventide.engine.microbatch import BatchResult
+    from eventide.engine.run import Run
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """One source's line."""
+
+    name: str
+    watermark: int | None
+    holder: str | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A batch's account: W, how far it lags behind the clock, who holds it, and where the rows went."""
+
+    batch: int
+    clock: int
+    watermark: int | None
+    holder: LaneId | None
+    rows: dict[str, int]
+    outputs: dict[str, dict[str, int]]
+    panes: dict[str, int]
+    sources: tuple[SourceProgress, ...]
+
+    @property
+    def lag(self) -> int | None:
+        """How far W is behind the clock, in microseconds."""
+        return None if self.watermark is None else max(0, self.clock - self.watermark)
+
+
+def report(run: Run, result: BatchResult, clock: int) -> Progress:
+    """The account of a committed batch."""
+    ledger = result.ledger
+    frontier = Frontier([s.timing for s in run.shape.plan.sources], run.shape.plan.when_all_idle, ledger.frontier)
+    sources = []
+    for feed in run.feeds:
+        standings = {lane: s for lane, s in ledger.frontier.lanes.items() if lane[0] == feed.index and not s.idle}
+        slowest = min(
+            standings, key=lambda lane: (standings[lane].watermark is not None, standings[lane].watermark or 0), default=None
+        )
+        mark = standings[slowest].watermark if slowest else None
+        sources.append(SourceProgress(feed.source.name, mark, slowest[1] if slowest else None, 0))
+    return Progress(
+        ledger.batch,
+        clock,
+        ledger.frontier.watermark,
+        frontier.holder,
+        dict(ledger.rows),
+        {name: dict(counts) for name, counts in ledger.outputs.items()},
+        {name: len(files) for name, files in result.panes.items()},
+        tuple(sources),
+    )

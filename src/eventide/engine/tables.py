@@ -1,0 +1,105 @@
+"""What a pipeline has said, as DataFrames: panes, late rows, dead letters and windows of the committed batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventide.definition import Output
+from eventide.engine.deliver import pane_shape
+from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.ledger import Ledger
+from eventide.engine.store import Store
+from eventide.errors import EventideError
+from eventide.model.window import Sliding
+
+
+class NothingYet(EventideError):
+    """The pipeline has not committed a batch."""
+
+
+def _ledger(pipeline: Any) -> Ledger:
+    last = Journal(LocalFiles(str(pipeline.state))).last()
+    if last is None:
+        raise NothingYet(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
+    return Ledger.from_json(last["ledger"])
+
+
+def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
+    ledger, store = _ledger(pipeline), Store(str(pipeline.state))
+    files = [f for f in store.files(directory) if _batch(f) <= ledger.batch]
+    if not files:
+        return empty()
+    return spark.read.parquet(*[store.url(f) for f in files])
+
+
+def _batch(path: str) -> int:
+    part = next(p for p in path.split("/") if p.startswith("batch="))
+    return int(part.removeprefix("batch="))
+
+
+def panes(pipeline: Any, spark: Any, output: Output) -> Any:
+    """Every emission of an output."""
+
+    def empty() -> Any:
+        return spark.createDataFrame(
+            [], "window_id string, window_start timestamp, window_end timestamp, sequence bigint, op string, timing string"
+        )
+
+    return _table(pipeline, spark, f"panes/{output.name}", empty)
+
+
+def late(pipeline: Any, spark: Any, output: Output) -> Any:
+    """The rows that an output refused and kept."""
+    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp"
+    return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
+
+
+def dead_letters(pipeline: Any, spark: Any) -> Any:
+    """The records that could not be read."""
+    empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary"
+    return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
+
+
+def windows(pipeline: Any, spark: Any) -> Any:
+    """Every window that the outputs spoke of, and those that are open, with what stands."""
+    from pyspark.sql import functions as F
+
+    ledger = _ledger(pipeline)
+    mark = ledger.frontier.watermark
+    widest = max(o.late.allowed for o in pipeline.outputs)
+    said = panes(pipeline, spark, pipeline.outputs[0])
+    fired = said.groupBy("window_start", "window_end").agg(
+        F.min(
+            F.when(F.col("timing") != "early", F.col("emitted_at"))
+            if "emitted_at" in said.columns
+            else F.lit(None).cast("timestamp")
+        ).alias("closed_at")
+    )
+    still = _open_windows(pipeline, ledger)
+    opened = spark.createDataFrame(still, "window_start bigint, window_end bigint").select(
+        F.timestamp_micros("window_start").alias("window_start"), F.timestamp_micros("window_end").alias("window_end")
+    )
+    both = fired.unionByName(
+        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn("closed_at", F.lit(None).cast("timestamp"))
+    )
+    end = F.unix_micros("window_end")
+    closed = F.lit(False) if mark is None else end <= F.lit(mark)
+    final = F.lit(False) if mark is None else end <= F.lit(max(-(2**63), mark - widest))
+    state = F.when(final, "final").when(closed, "closed").otherwise("open")
+    return both.select("window_start", "window_end", state.alias("state"), "closed_at", final.alias("final"))
+
+
+def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
+    window = pipeline.aggregation.window
+    if not isinstance(window, Sliding):
+        return sorted({(part.low, part.high) for part in ledger.parts if part.kind == "sessions"})
+    found = set()
+    for part in ledger.parts:
+        if part.kind == "partial":
+            for start in range(part.low, part.high + 1, window.slice_size):
+                found |= set(window.assign(start))
+    mark = ledger.frontier.watermark
+    return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
+
+
+__all__ = ["NothingYet", "dead_letters", "late", "pane_shape", "panes", "windows"]

@@ -1,0 +1,75 @@
+"""Files that land in a directory: Parquet, JSON lines, CSV or Avro, read in order of arrival."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventide.errors import DefinitionError
+from eventide.model.time import Duration
+from eventide.model.watermark import Strategy
+from eventide.sources.base import Source, ahead, idle
+from eventide.sources.formats import ddl_columns
+
+FORMATS = ("parquet", "json", "csv", "avro")
+SUFFIXES = {"parquet": "*.parquet", "json": "*.json*", "csv": "*.csv", "avro": "*.avro"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSource(Source):
+    """A landing directory. A lane is the whole directory, each subdirectory, or each value of a column."""
+
+    path: str
+    format: str
+    schema: str | None
+    lane: str
+    files_per_batch: int | None
+    read: str
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Known when a schema was given."""
+        return None if self.schema is None else ddl_columns(self.schema)
+
+    @property
+    def lane_column(self) -> str | None:
+        """The column that names the lane, if one does."""
+        return self.lane.removeprefix("column:") if self.lane.startswith("column:") else None
+
+
+def files(
+    name: str,
+    path: str,
+    *,
+    event_time: str,
+    watermark: Strategy,
+    format: str = "parquet",
+    schema: str | None = None,
+    lane: str = "source",
+    arrival: str | None = None,
+    idle_after: Duration | None = None,
+    files_per_batch: int | None = None,
+    max_ahead: Duration | None = "1 day",
+    time_unit: str = "us",
+    read: str = "auto",
+) -> FileSource:
+    """Files as a stream, in order of their modification time, then path, then row.
+
+    `lane` says which files are ordered among themselves: `"source"` (all of them), `"directory"` (each subdirectory of `path`), or
+    `"column:NAME"`. Without an `arrival` column a row arrived when its file was last modified. `read="worker"` reads files inside
+    the Python worker, `"spark"` through Spark; `"auto"` takes the worker where it can open the path.
+    """
+    if format not in FORMATS:
+        raise DefinitionError(f"files(format={format!r}): the formats are {', '.join(FORMATS)}.")
+    if format != "parquet" and schema is None:
+        raise DefinitionError(
+            f'files(format={format!r}) needs schema="…" as Spark DDL: {format} files do not say their columns\' types.'
+        )
+    if lane not in ("source", "directory") and not lane.startswith("column:"):
+        raise DefinitionError(f'files(lane={lane!r}): use "source", "directory" or "column:NAME".')
+    if read not in ("auto", "worker", "spark"):
+        raise DefinitionError(f'files(read={read!r}): use "auto", "worker" or "spark".')
+    return FileSource(
+        name=name, path=str(path), event_time=event_time, watermark=watermark, format=format, schema=schema, lane=lane,
+        arrival=arrival, idle_after=idle(name, idle_after), files_per_batch=files_per_batch, max_ahead=ahead(name, max_ahead),
+        time_unit=time_unit, read=read,
+    )  # fmt: skip
