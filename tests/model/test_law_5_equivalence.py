@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import FIVE_HUNDRED, only, plans, run, streams, windows
+from randomplans import FIVE_HUNDRED, only, plans, run, streams, windows
 
 from eventide.model import aggregate
 from eventide.model.event import Event
