@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+CODE   := $(wildcard src tests benchmarks examples)
 
 .PHONY: demo test lint types walls unit install clean help
 
@@ -25,8 +26,8 @@ demo: $(STAMP)   ## late data on Spark, in under a minute
 test: lint types walls unit ## everything that CI checks
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 
 types: $(STAMP)
 	$(BIN)/mypy

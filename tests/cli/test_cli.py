@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from functools import cache
 
 from click.testing import CliRunner
 
@@ -11,6 +12,7 @@ from eventide.cli import demo
 from eventide.cli.main import main
 
 
+@cache
 def shown(*arguments: str) -> str:
     result = CliRunner().invoke(main, list(arguments), env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output

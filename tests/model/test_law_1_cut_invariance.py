@@ -54,6 +54,7 @@ def sources(draw: st.DrawFn) -> tuple[SourcePlan, Stream]:
         bound=draw(st.sampled_from([0, 5])),
         regress=draw(st.sampled_from([0.0, 0.2])),
         candidates=isinstance(strategy, Custom),
+        duplicates=draw(st.sampled_from([0.0, 0.3])),
         start=draw(st.sampled_from([0, 0, 40])),
     )
     return SourcePlan(strategy, known, draw(idle_afters)), stream
@@ -68,6 +69,7 @@ def runs(draw: st.DrawFn) -> tuple[Plan, list[Event], int]:
         window=draw(windows),
         aggregates=(("values", aggregate.collect("value")),),
         outputs=tuple(OutputPlan(f"within {a}", a, late=PerRow()) for a in allowances),
+        dedupe_within=draw(st.sampled_from([None, None, 15, 60])),
         when_all_idle=draw(st.sampled_from(["hold", "hold", "advance"])),
     )
     seed = draw(st.integers(0, 2**32))
@@ -96,19 +98,22 @@ def test_uneven_batches_change_no_verdict_no_late_row_and_no_pane(run: tuple[Pla
     assert panes_by_window(plan, events, have) == dict(said)
 
 
-def fixed_runs(number: int) -> list[tuple[Plan, list[Event], int]]:
+def fixed_runs(number: int, dedupe_within: int | None = None) -> list[tuple[Plan, list[Event], int]]:
     """Ordinary streams with idle lanes and late rows, the same on every machine."""
     found = []
     for seed in range(number):
         rng = random.Random(seed)
         idle_after = rng.choice([5, 15, 40])
-        stream = Stream(lanes=3, rows=60, delay=tailed_delay(4, 0.2, 60), silence=0.05)
+        stream = Stream(
+            lanes=3, rows=60, delay=tailed_delay(4, 0.2, 60), silence=0.05, duplicates=0.0 if dedupe_within is None else 0.5
+        )
         events = generate(stream, seed)
         plan = Plan(
             sources=(SourcePlan(Bounded(rng.choice([0, 2, 5])), ("0", "1", "2"), idle_after),),
             window=Sliding(*rng.choice([(10, 10), (20, 10)])),
             aggregates=(("values", aggregate.collect("value")),),
             outputs=(OutputPlan("drop"), OutputPlan("keep", 7)),
+            dedupe_within=dedupe_within,
         )
         found.append((plan, events, seed))
     return found
@@ -117,7 +122,7 @@ def fixed_runs(number: int) -> list[tuple[Plan, list[Event], int]]:
 @pytest.mark.parametrize("broken", BREAKS)
 def test_the_comparison_notices_when_the_rule_is_broken(broken: str) -> None:
     wrong = 0
-    for plan, events, seed in fixed_runs(60):
+    for plan, events, seed in fixed_runs(60, 3 if "duplicates" in broken else None):
         want, _ = one_at_a_time(plan, events)
         rng = random.Random(seed)
         clocks = cut(events, rng)

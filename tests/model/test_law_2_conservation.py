@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import given
-from pipelines import FIVE_HUNDRED, plans, run, streams
+from randomplans import FIVE_HUNDRED, plans, run, streams
 
 from eventide.model.event import Event
 from eventide.model.plan import Plan

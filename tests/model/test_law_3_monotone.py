@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from hypothesis import given
-from pipelines import FIVE_HUNDRED, plans, run, streams
+from randomplans import FIVE_HUNDRED, plans, run, streams
 
 from eventide.model.event import Event
 from eventide.model.pane import INSERT, RETRACT

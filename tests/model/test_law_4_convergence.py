@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import FIVE_HUNDRED, outputs, plans, run, streams
+from randomplans import FIVE_HUNDRED, outputs, plans, run, streams
 
 from eventide.model.event import Event
 from eventide.model.pane import Pane

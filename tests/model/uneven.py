@@ -16,7 +16,7 @@ from eventide.model.lateness import Verdict, crossing, verdict
 from eventide.model.pane import LateRow
 from eventide.model.plan import Plan
 from eventide.model.reference import Reference
-from eventide.model.sweep import common_position, sweep
+from eventide.model.sweep import Swept, common_position, sweep
 from eventide.model.time import MAX_TIME
 from eventide.testing import MemorySource
 
@@ -32,6 +32,7 @@ BREAKS = (
     "suspects judged at the end of the batch",
     "thresholds without the allowed lateness",
     "idleness noticed only with the next batch",
+    "compacted although duplicates are forgotten",
 )
 
 
@@ -47,15 +48,12 @@ def one_at_a_time(plan: Plan, events: list[Event]) -> tuple[Verdicts, Reference]
     engine, verdicts = Reference(plan), {}
     for event in events:
         engine.pass_time(event.arrival)
-        if is_row(event):
-            verdicts[event.position] = judge(plan, event, engine.watermark)
+        watermark, judged = engine.watermark, engine.state.rows["judged"]
         engine.event(event)
+        if engine.state.rows["judged"] > judged:
+            verdicts[event.position] = judge(plan, event, watermark)
     engine.drain()
     return verdicts, engine
-
-
-def is_row(event: Event) -> bool:
-    return event.broken is None and not event.marker
 
 
 def judge(plan: Plan, event: Event, watermark: int | None) -> dict[tuple[int, int], Verdict]:
@@ -70,7 +68,9 @@ def in_uneven_batches(plan: Plan, events: list[Event], clocks: list[int], rng: r
     readings: dict[LaneId, LaneReading] = {lane: LaneReading() for lane in lanes}
     allowances = (0,) if broken == "thresholds without the allowed lateness" else plan.allowances
     grows = "hold" if broken == "compacted although W grows by the clock" else plan.when_all_idle
-    seen = crossing(plan.window, allowances, grows)
+    dedupes = plan.dedupe_within is not None and broken != "compacted although duplicates are forgotten"
+    seen = crossing(plan.window, allowances, grows, dedupes=dedupes)
+    copies = Copies(plan.dedupe_within)
     frontier = Frontier([s.timing for s in plan.sources], plan.when_all_idle)
     progress, suspects, tagged, joinings = [], [], defaultdict(list), {}
     out = Judged({})
@@ -88,6 +88,7 @@ def in_uneven_batches(plan: Plan, events: list[Event], clocks: list[int], rng: r
             suspects += found.suspects
             for joined, event in found.ahead:
                 tagged[joined].append(event)
+            copies.waiting += [*found.suspects, *(event for _, event in found.ahead)]
             out.ahead += len(found.ahead)
             out.suspects += len(found.suspects)
         read_to = [
@@ -103,6 +104,7 @@ def in_uneven_batches(plan: Plan, events: list[Event], clocks: list[int], rng: r
             frontier.sources = before
             frontier.pass_time(clock) if frontier.state.first_arrival is not None else None
         joinings.update(swept.joinings)
+        copies.settle(swept, upto)
         for event in [s for s in suspects if s.position <= upto]:
             at = frontier.watermark if broken.startswith("suspects judged at") else swept.watermark_at(event.position)
             out.verdicts[event.position] = judge(plan, event, at)
@@ -111,7 +113,30 @@ def in_uneven_batches(plan: Plan, events: list[Event], clocks: list[int], rng: r
             for event in tagged.pop(joined):
                 w = None if broken == "ahead rows judged without the joining" else joinings[joined]
                 out.verdicts[event.position] = judge(plan, event, w)
+    out.verdicts = {position: found for position, found in out.verdicts.items() if position not in copies.found}
     return out
+
+
+class Copies:
+    """Duplicates found once the sweep has passed them, in position order, each by W at its own position."""
+
+    def __init__(self, within: int | None) -> None:
+        self.within = within
+        self.waiting: list[Event] = []
+        self.kept: dict[object, list[int]] = defaultdict(list)
+        self.found: set[Position] = set()
+
+    def settle(self, swept: Swept, upto: Position) -> None:
+        if self.within is None:
+            return
+        for event in sorted((e for e in self.waiting if e.position <= upto), key=lambda e: e.position):
+            w, within = swept.watermark_at(event.position), self.within
+            times = [t for t in self.kept[event.dedupe_key] if w is None or w < t + within]
+            if any(abs(event.event_time - t) < within for t in times):
+                self.found.add(event.position)
+            else:
+                self.kept[event.dedupe_key] = [*times, event.event_time]
+        self.waiting = [e for e in self.waiting if e.position > upto]
 
 
 def _break(found: LaneScan, taken: list[Event], broken: str) -> None:

@@ -47,9 +47,8 @@ def demo() -> None:
     curve = completeness_curve(stream, [bound * SECOND for bound in BOUNDS], 10 * SECOND)
     console.print(_indented(curve_table(curve)))
     console.print(choice(curve))
-    console.print(
-        "\n[bold]The same completeness without the wait[/bold]\n  watermark 5 s behind, late rows admitted for a while longer\n"
-    )
+    console.print("\n[bold]The same completeness without the wait[/bold]")
+    console.print("  watermark 5 s behind, late rows admitted for a while longer\n")
     late = completeness_curve(stream, [5 * SECOND], 10 * SECOND, [allowed * SECOND for allowed in ALLOWANCES])
     console.print(_indented(lateness_table(late)))
     console.print()

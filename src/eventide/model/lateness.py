@@ -43,18 +43,18 @@ def last_threshold(watermark: int | None, window: Sliding, allowances: Iterable[
 
 
 def crossing(
-    window: Window, allowances: Iterable[int], when_all_idle: str = "hold"
+    window: Window, allowances: Iterable[int], when_all_idle: str = "hold", *, dedupes: bool = False
 ) -> Callable[[int | None, int | None], bool]:
     """Whether a lane's progress between two watermarks can be seen, so that it must be told to the frontier.
 
-    For windows on a grid it can be seen only where a threshold is passed. Sessions end anywhere, and a W that grows by the
-    clock grows from where it stood exactly: there every step is told.
+    For windows on a grid it can be seen only where a threshold is passed. Sessions end anywhere, duplicates are forgotten
+    anywhere, and a W that grows by the clock grows from where it stood exactly: there every step is told.
 
     >>> seen = crossing(Sliding(10, 10), (0, 5))
     >>> seen(11, 14), seen(14, 15), seen(None, 3)
     (False, True, True)
     """
     spans = tuple(allowances)
-    if not isinstance(window, Sliding) or when_all_idle == "advance":
+    if not isinstance(window, Sliding) or when_all_idle == "advance" or dedupes:
         return lambda before, after: before != after
     return lambda before, after: last_threshold(before, window, spans) != last_threshold(after, window, spans)

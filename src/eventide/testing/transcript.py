@@ -95,9 +95,14 @@ def _firing(case: Case) -> tuple[EarlyTrigger | None, LateTrigger, int, str]:
     trigger = case.get("engine_trigger", case.get("trigger"))
     if isinstance(trigger, str):
         kind = trigger.removeprefix("purging_")
-        if kind != "event_time":
-            raise OutsideTheModel(f"the trigger {trigger!r} does not fire when the window closes and for each row after that.")
-        return None, PerRow(), allowed, DISCARDING if trigger != kind else _known(accumulation)
+        mode = DISCARDING if trigger != kind else _known(accumulation)
+        if kind == "event_time":
+            return None, PerRow(), allowed, mode
+        word, _, number = kind.partition(":")
+        if word == "count" and number.isdigit() and not any("watermark" in name for step in case["steps"] for name in step):
+            # A trigger that only counts says nothing when a window closes, which ours do; without a watermark none closes.
+            return _paced({"count": int(number)}), PER_BATCH, allowed, mode
+        raise OutsideTheModel(f"the trigger {trigger!r} does not fire when the window closes and for each row after that.")
     trigger = {"late": {"count": 1}} if trigger is None else trigger
     if "on_time" in trigger and trigger["on_time"] is None:
         raise OutsideTheModel("a trigger with no on-time firing; our windows always report when they close.")
