@@ -1,0 +1,113 @@
+"""A target in a SQL database: its columns, its identity, and the statements that make, fill and show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eventide.sinks.ranked import rank_columns
+from eventide.sinks.shape import PaneShape
+
+Quote = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table that holds one row per identity; with a rank the higher one stays, without one the first."""
+
+    name: str
+    columns: pa.Schema
+    identity: tuple[str, ...]
+    rank: tuple[str, ...] = ()
+    addable: frozenset[str] = frozenset()
+    """Columns that may be added to a table that is already there: the user's aggregates."""
+
+    @classmethod
+    def of_panes(cls, name: str, shape: PaneShape) -> Target:
+        """The table behind an output: `<name>_panes`, next to the view `<name>` that people read."""
+        # A delta's identity is its whole rank: the one that is there is the same one.
+        rank = () if shape.accumulation == "discarding" else rank_columns(shape)
+        return cls(f"{name}_panes", shape.schema, shape.identity, rank, frozenset(shape.value_names))
+
+    @classmethod
+    def of_log(cls, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> Target:
+        """A table of late rows or dead letters, one row for each identity."""
+        fields = [field.with_nullable(field.nullable and field.name not in identity) for field in schema]
+        return cls(name, pa.schema(fields), identity, addable=frozenset(schema.names) - set(identity))
+
+    @property
+    def others(self) -> list[str]:
+        """The columns outside the identity."""
+        return [name for name in self.columns.names if name not in self.identity]
+
+
+def names(columns: Iterable[str], quote: Quote, of: str = "") -> str:
+    """Quoted column names, separated by commas."""
+    return ", ".join(of + quote(column) for column in columns)
+
+
+def outranks(rank: tuple[str, ...], new: str, old: str, quote: Quote) -> str:
+    """The condition under which one row's rank, compared as a whole, is greater than another's."""
+    column = quote(rank[0])
+    greater = f"{new}.{column} > {old}.{column}"
+    if len(rank) == 1:
+        return greater
+    return f"({greater} or ({new}.{column} = {old}.{column} and {outranks(rank[1:], new, old, quote)}))"
+
+
+def upsert(target: Target, table: str, source: str, quote: Quote) -> str:
+    """Put the rows of a source (`values (…)` or `select …`) into the table where they outrank what is there."""
+    into = f"insert into {table} as t ({names(target.columns.names, quote)}) {source} on conflict ({names(target.identity, quote)})"
+    if not target.rank:
+        return f"{into} do nothing"
+    changes = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in target.others)
+    return f"{into} do update set {changes} where {outranks(target.rank, 'excluded', 't', quote)}"
+
+
+def merge(target: Target, table: str, source: str, quote: Quote) -> str:
+    """The same as `upsert` in the words of the SQL standard; the source must have one row per identity."""
+    same = " and ".join(f"t.{quote(name)} = s.{quote(name)}" for name in target.identity)
+    matched = ""
+    if target.rank:
+        changes = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in target.others)
+        matched = f"when matched and {outranks(target.rank, 's', 't', quote)} then update set {changes} "
+    return (
+        f"merge into {table} t using ({source}) s on {same} {matched}"
+        f"when not matched then insert ({names(target.columns.names, quote)}) values ({names(target.columns.names, quote, 's.')})"
+    )
+
+
+def reduced(target: Target, source: str, quote: Quote) -> str:
+    """A select of the highest-ranking row per identity of a source table."""
+    order = [f"{quote(name)} desc" for name in target.rank] or [quote(name) for name in target.identity]
+    numbered = f"row_number() over (partition by {names(target.identity, quote)} order by {', '.join(order)})"
+    columns = names(target.columns.names, quote)
+    return f"select {columns} from (select {columns}, {numbered} as eventide_row from {source}) as numbered where eventide_row = 1"
+
+
+Shown = Callable[[str, pa.DataType], str]
+
+
+def reader_view(shape: PaneShape, table: str, quote: Quote, shown: Shown = lambda column, _: column) -> str:
+    """The select behind the view that people read: no tombstones; deltas of the highest generation added up."""
+    kinds = dict(zip(shape.schema.names, shape.schema.types, strict=True))
+
+    def show(name: str, expression: str | None = None) -> str:
+        column = quote(name)
+        return f"{shown(expression or column, kinds[name])} as {column}"
+
+    meta = {name: shape.meta(name) for name in ("window_id", "sequence", "op", "timing", "generation", "emitted_at")}
+    fixed = [shape.meta("window_start"), shape.meta("window_end"), *shape.key_names]
+    if shape.accumulation != "discarding":
+        tail = [meta[name] for name in ("sequence", "timing", "generation", "emitted_at", "window_id")]
+        columns = ", ".join(show(name) for name in [*fixed, *shape.value_names, *tail])
+        return f"select {columns} from {table} where {quote(meta['op'])} = 'insert'"
+    added = [show(name, f"{shape.added_by(name)}({quote(name)})") for name in shape.value_names]
+    last = [show(meta[name], f"max({quote(meta[name])})") for name in ("sequence", "generation", "emitted_at")]
+    columns = ", ".join([*(show(name) for name in fixed), *added, *last, show(meta["window_id"])])
+    newest = f"max({quote(meta['generation'])}) over (partition by {quote(meta['window_id'])})"
+    source = f"(select {names(kinds, quote)}, {newest} as eventide_newest from {table}) as ranked"
+    group = names([meta["window_id"], *fixed], quote)
+    return f"select {columns} from {source} where {quote(meta['generation'])} = eventide_newest group by {group}"
