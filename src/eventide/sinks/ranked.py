@@ -27,10 +27,16 @@ def highest(panes: pa.Table, shape: PaneShape) -> pa.Table:
     """
     identity = list(shape.identity)
     rank = [name for name in rank_columns(shape) if name not in identity]
-    order = pl.DataFrame(pl.from_arrow(panes.select([*identity, *rank]))).with_row_index("row")
+    order = pl.DataFrame(pl.from_arrow(panes.select([*identity, *rank]))).with_row_index("eventide_row")
     ascending = [False] * len(identity) + [True] * len(rank) + [False]
-    kept = order.sort([*identity, *rank, "row"], descending=ascending).unique(identity, keep="first", maintain_order=True)
-    return panes.take(kept["row"].to_arrow())
+    kept = order.sort([*identity, *rank, "eventide_row"], descending=ascending).unique(identity, keep="first", maintain_order=True)
+    return panes.take(kept["eventide_row"].to_arrow())
+
+
+def first_of_each(rows: pa.Table, identity: tuple[str, ...]) -> pa.Table:
+    """The first row of each identity, in the order in which they came."""
+    order = pl.DataFrame(pl.from_arrow(rows.select(list(identity)))).with_row_index("eventide_row")
+    return rows.take(order.unique(list(identity), keep="first", maintain_order=True)["eventide_row"].to_arrow())
 
 
 def current(panes: pa.Table, shape: PaneShape) -> pa.Table:
@@ -38,8 +44,8 @@ def current(panes: pa.Table, shape: PaneShape) -> pa.Table:
     standing = highest(panes, shape)
     if shape.accumulation == "discarding":
         return _added(standing, shape)
-    frame = pl.DataFrame(pl.from_arrow(standing.select([shape.meta("op")]))).with_row_index("row")
-    return standing.take(frame.filter(pl.col(shape.meta("op")) == "insert")["row"].to_arrow())
+    frame = pl.DataFrame(pl.from_arrow(standing.select([shape.meta("op")]))).with_row_index("eventide_row")
+    return standing.take(frame.filter(pl.col(shape.meta("op")) == "insert")["eventide_row"].to_arrow())
 
 
 def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:

@@ -43,8 +43,8 @@ class Database(ABC):
         """Whether a name that exists is a view."""
 
     @abstractmethod
-    def write(self, connection: Any, target: Target, parts: list[pa.Table]) -> None:
-        """Bring rows in and apply them by identity and rank, inside the open transaction."""
+    def write(self, connection: Any, target: Target, rows: pa.Table) -> None:
+        """Bring rows in, one per identity, and apply them by rank, inside the open transaction."""
 
     @abstractmethod
     def error(self, cause: Exception) -> SinkError:
@@ -58,9 +58,17 @@ class Database(ABC):
             raise DefinitionError(f"{name!r} is longer than the {self.longest_name} bytes that a name may have here")
         return '"' + name.replace('"', '""') + '"'
 
+    def same_type(self, reported: str, wanted: str) -> bool:
+        """Whether a column that is there has the type we want."""
+        return reported == wanted
+
     def located(self, table: str) -> str:
         """A table's name with the schema it lives in."""
         return self.quote(table)
+
+    def read_from(self, table: str) -> str:
+        """A table as a view reads it."""
+        return self.located(table)
 
     def shown(self, column: str, kind: pa.DataType) -> str:
         """A stored column as readers should see it."""
@@ -73,11 +81,15 @@ class Database(ABC):
     def create_table(self, target: Target) -> str:
         """The statement that makes the table."""
         columns = [
-            f"{self.quote(field.name)} {self.type_of(field.type)}{'' if field.nullable else ' not null'}"
+            f"{self.quote(field.name)} {self.declared(target, field)}{'' if field.nullable else ' not null'}"
             for field in target.columns
         ]
         key = f"primary key ({names(target.identity, self.quote)})"
         return f"create table {self.located(target.name)} ({', '.join([*columns, key])}){self.table_options()}"
+
+    def declared(self, target: Target, field: pa.Field) -> str:
+        """A column's type where its table is made."""
+        return self.type_of(field.type)
 
     def table_options(self) -> str:
         """What follows the columns when a table is made."""
@@ -102,7 +114,7 @@ def difference(database: Database, target: Target, have: dict[str, str]) -> tupl
         wanted = database.type_of(field.type)
         if field.name not in have:
             (missing if field.name in target.addable else wrong).append(field)
-        elif have[field.name] != wanted:
+        elif not database.same_type(have[field.name], wanted):
             wrong.append(f"column {field.name!r} is {have[field.name]}, the output needs {wanted}")
     said = [w if isinstance(w, str) else f"column {w.name!r} ({database.type_of(w.type)}) is missing" for w in wrong]
     said += [f"column {name!r} ({kind}) is not of this output" for name, kind in have.items() if name not in target.columns.names]
@@ -163,13 +175,15 @@ class SqlWriter:
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Bring the batches in, in one transaction."""
-        parts = [self.part(batch) for batch in batches if batch.num_rows]
-        if parts:
-            self.run(lambda connection: self.database.write(connection, self.target, parts))
+        rows = self.gathered(batches)
+        if rows.num_rows:
+            self.run(lambda connection: self.database.write(connection, self.target, rows))
 
-    def part(self, batch: pa.RecordBatch) -> pa.Table:
-        """One batch, already without the panes that others of the same batch outrank."""
-        table = pa.Table.from_batches([batch]).select(self.target.columns.names).cast(self.target.columns)
+    def gathered(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        """All batches as one table, already without the panes that others among them outrank, in the order of the key."""
+        columns = self.target.columns
+        tables = [pa.Table.from_batches([batch]).select(columns.names).cast(columns) for batch in batches]
+        table = pa.concat_tables(tables) if tables else columns.empty_table()
         return highest(table, self.shape) if self.shape else table
 
     def run(self, action: Callable[[Any], Result]) -> Result:
@@ -226,7 +240,7 @@ class SqlSink:
                     )
         target = Target.of_panes(name, shape)
         writer = self.writer(database, target, shape)
-        view = (name, reader_view(shape, database.located(target.name), database.quote, database.shown))
+        view = (name, reader_view(shape, database.read_from(target.name), database.quote, database.shown))
         writer.run(lambda connection: prepare(database, connection, target, view))
         return writer
 

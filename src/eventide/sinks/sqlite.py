@@ -66,13 +66,12 @@ class SqliteDatabase(Database):
         """SQLite adds decimals as floating point."""
         return not kinds.is_decimal(kind)
 
-    def write(self, connection: sqlite3.Connection, target: Target, parts: list[pa.Table]) -> None:
+    def write(self, connection: sqlite3.Connection, target: Target, rows: pa.Table) -> None:
         """In process there are no round trips to save: one prepared upsert over sorted rows beat a staging table."""
         values = f"values ({', '.join('?' * len(target.columns))})"
         statement = upsert(target, self.quote(target.name), values, self.quote)
-        for part in parts:
-            for start in range(0, part.num_rows, 50_000):
-                connection.executemany(statement, storable(part.slice(start, 50_000)).rows())
+        for start in range(0, rows.num_rows, 50_000):
+            connection.executemany(statement, storable(rows.slice(start, 50_000)).rows())
 
     def error(self, cause: Exception) -> SinkError:
         """Busy, full or out of reach may pass; all else will not."""

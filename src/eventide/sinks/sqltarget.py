@@ -79,14 +79,6 @@ def merge(target: Target, table: str, source: str, quote: Quote) -> str:
     )
 
 
-def reduced(target: Target, source: str, quote: Quote) -> str:
-    """A select of the highest-ranking row per identity of a source table."""
-    order = [f"{quote(name)} desc" for name in target.rank] or [quote(name) for name in target.identity]
-    numbered = f"row_number() over (partition by {names(target.identity, quote)} order by {', '.join(order)})"
-    columns = names(target.columns.names, quote)
-    return f"select {columns} from (select {columns}, {numbered} as eventide_row from {source}) as numbered where eventide_row = 1"
-
-
 Shown = Callable[[str, pa.DataType], str]
 
 
