@@ -18,7 +18,8 @@ from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.secret import masked
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import Target, names
+from eventide.sinks.sqltarget import names
+from eventide.sinks.target import Target
 
 TYPES = {
     pa.int8(): "Int8",

@@ -12,7 +12,8 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import Target, names, upsert
+from eventide.sinks.sqltarget import names, upsert
+from eventide.sinks.target import Target
 
 TYPES = {
     pa.int8(): "TINYINT",

@@ -21,4 +21,6 @@ def need(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and not module.startswith(error.name):
             raise
-        raise SinkRefused(f"{module.partition('.')[0]} is not installed here: pip install 'eventide[{extra}]'") from None
+        raise SinkRefused(
+            f"{module.partition('.')[0]} is not installed here: pip install 'eventide[{extra}]'"
+        ) from None

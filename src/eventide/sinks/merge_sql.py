@@ -15,7 +15,8 @@ from eventide.sinks import plain
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import Target, merge, names
+from eventide.sinks.sqltarget import merge, names
+from eventide.sinks.target import Target
 
 Connect = Callable[[], Any]
 
@@ -75,7 +76,13 @@ class MergeDialect:
 
     def transient(self, error: Exception) -> bool:
         """Whether an error of the driver may pass: DB-API calls those OperationalError, and lost connections InterfaceError."""
-        return type(error).__name__ in ("OperationalError", "InterfaceError", "TimeoutError", "ConnectionError", "AdminShutdown")
+        return type(error).__name__ in (
+            "OperationalError",
+            "InterfaceError",
+            "TimeoutError",
+            "ConnectionError",
+            "AdminShutdown",
+        )
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,9 @@ class Warehouse(Database):
         every = names(target.columns.names, self.quote)
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.executemany(f"insert into {staging} ({every}) values ({marks})", list(zip(*cells, strict=True)))
-        self.execute(connection, self.dialect.merge(target, self.located(target.name), f"select {every} from {staging}"))
+        self.execute(
+            connection, self.dialect.merge(target, self.located(target.name), f"select {every} from {staging}")
+        )
         self.execute(connection, self.dialect.drop.format(name=staging))
 
     def error(self, cause: Exception) -> SinkError:
@@ -160,7 +169,9 @@ class MergeSink(SqlSink):
         return Warehouse(self.connector, self.dialect)
 
 
-def merge_sql(connect: Connect, dialect: MergeDialect | None = None, table: str | None = None, *, retry: Retry | None = None) -> MergeSink:
+def merge_sql(
+    connect: Connect, dialect: MergeDialect | None = None, table: str | None = None, *, retry: Retry | None = None
+) -> MergeSink:
     """Results into any database with MERGE, through a function that gives a DB-API connection.
 
     The dialect is where your warehouse differs: subclass `MergeDialect` and override types, quoting or the statement.

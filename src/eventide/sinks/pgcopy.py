@@ -55,7 +55,12 @@ def _fixed(column: pa.Array) -> np.ndarray | None:
     """The big-endian values of a column of fixed width, whatever stands where it is null."""
     kind = column.type
     if kinds.is_timestamp(kind):
-        column, kind, shift, width = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()), pa.int64(), EPOCH_MICROS, ">i8"
+        column, kind, shift, width = (
+            column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()),
+            pa.int64(),
+            EPOCH_MICROS,
+            ">i8",
+        )
     elif kinds.is_date32(kind):
         column, kind, shift, width = column.cast(pa.int32()), pa.int32(), EPOCH_DAYS, ">i4"
     elif kinds.is_boolean(kind):
@@ -74,4 +79,6 @@ def _bytes(values: np.ndarray) -> pa.Array:
     """Each element's bytes as one binary value."""
     width = values.dtype.itemsize
     offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32) * np.int32(width))
-    return pa.Array.from_buffers(pa.binary(), len(values), [None, offsets, pa.py_buffer(np.ascontiguousarray(values).tobytes())])
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [None, offsets, pa.py_buffer(np.ascontiguousarray(values).tobytes())]
+    )

@@ -40,7 +40,9 @@ def plain(value: Any) -> Any:
 
 def text(value: Any) -> str | None:
     """One value as JSON text; None stays None, for a column that may be null."""
-    return None if value is None else json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return (
+        None if value is None else json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    )
 
 
 def is_nested(kind: pa.DataType) -> bool:
@@ -50,16 +52,16 @@ def is_nested(kind: pa.DataType) -> bool:
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table as JSON can carry them."""
-    columns = [[plain(value) for value in _python(column)] for column in table.columns]
+    columns = [[plain(value) for value in python_values(column)] for column in table.columns]
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def as_text(column: pa.ChunkedArray) -> pa.Array:
     """A nested column as a column of JSON texts."""
-    return pa.array([text(value) for value in _python(column)], pa.string())
+    return pa.array([text(value) for value in python_values(column)], pa.string())
 
 
-def _python(column: pa.ChunkedArray) -> list[Any]:
+def python_values(column: pa.ChunkedArray) -> list[Any]:
     """Python values; maps become dicts."""
     if pa.types.is_map(column.type):
         return [None if value is None else dict(value) for value in column.to_pylist()]

@@ -19,7 +19,8 @@ from eventide.sinks.retry import Retry
 from eventide.sinks.secret import masked
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import Database, SqlSink, SqlWriter
-from eventide.sinks.sqltarget import Target, merge, names
+from eventide.sinks.sqltarget import merge, names
+from eventide.sinks.target import Target
 
 TRANSIENT = ("08", "40", "53", "55", "57", "58", "23505")
 """SQLSTATEs that may pass: connection, rollback, resources (a full disk), locks, shutdown, system; and a duplicate key,
@@ -78,7 +79,9 @@ class PostgresDatabase(Database):
 
     def is_view(self, connection: Any, name: str) -> bool:
         """From the catalogue."""
-        found = connection.execute("select relkind = 'v' from pg_class where oid = to_regclass(%s)", (self.located(name),))
+        found = connection.execute(
+            "select relkind = 'v' from pg_class where oid = to_regclass(%s)", (self.located(name),)
+        )
         return bool((found.fetchone() or (False,))[0])
 
     def table_options(self) -> str:
@@ -108,7 +111,9 @@ class PostgresDatabase(Database):
     def apply(self, connection: Any, target: Target, source: str, distinct: str = "") -> None:
         """One MERGE from what was staged; measured against ON CONFLICT it writes less log and is a fifth faster."""
         cast = [
-            f"{self.quote(f.name)}::{self.type_of(f.type)} as {self.quote(f.name)}" if self.casts(f.type) else self.quote(f.name)
+            f"{self.quote(f.name)}::{self.type_of(f.type)} as {self.quote(f.name)}"
+            if self.casts(f.type)
+            else self.quote(f.name)
             for f in target.columns
         ]
         select = f"select {distinct} {', '.join(cast)} from {source}"
@@ -142,7 +147,9 @@ class PostgresDatabase(Database):
             permanent = re.search(r'(database|role) ".*" does not exist|no pg_hba.conf entry', said)
             return SinkRefused(f"{where}: {said}") if permanent else SinkUnavailable(f"{where}: {said}")
         if state and state.startswith(TRANSIENT):
-            return SinkUnavailable(f"{where}: {said} (SQLSTATE {state}); the transaction was rolled back, nothing was applied")
+            return SinkUnavailable(
+                f"{where}: {said} (SQLSTATE {state}); the transaction was rolled back, nothing was applied"
+            )
         return SinkRefused(f"{where}: {said}" + (f" (SQLSTATE {state})" if state else ""))
 
 
@@ -170,7 +177,9 @@ class PostgresWriter(SqlWriter):
 
     def deliver_staged(self, tokens: list[str], delivery: Delivery) -> None:
         """Apply all parts in one transaction and drop them; a second call, after all is done, finds nothing to do."""
-        counts = {self.database.located(name): int(rows) for name, _, rows in (token.partition(":") for token in tokens)}
+        counts = {
+            self.database.located(name): int(rows) for name, _, rows in (token.partition(":") for token in tokens)
+        }
 
         def apply(connection: Any) -> None:
             there = {table: connection.execute("select to_regclass(%s)", (table,)).fetchone()[0] for table in counts}
@@ -180,7 +189,9 @@ class PostgresWriter(SqlWriter):
                 found = connection.execute(f"select count(*) from {table}").fetchone()[0] if there[table] else None
                 if found != expected:
                     # An unlogged table is emptied when the server crashes.
-                    raise SinkRefused(f"staged part {table} holds {found} of {expected} rows: the batch must be staged again")
+                    raise SinkRefused(
+                        f"staged part {table} holds {found} of {expected} rows: the batch must be staged again"
+                    )
             self.database.apply_parts(connection, self.target, list(counts))
             connection.execute(f"drop table {', '.join(counts)}")
 
@@ -209,7 +220,9 @@ class PostgresSink(SqlSink):
         return PostgresWriter(database, target, self.retry, shape)
 
 
-def postgres(dsn: str, table: str | None = None, schema: str | None = None, *, retry: Retry | None = None) -> PostgresSink:
+def postgres(
+    dsn: str, table: str | None = None, schema: str | None = None, *, retry: Retry | None = None
+) -> PostgresSink:
     """Results into PostgreSQL; read the view named like the output (or `table`).
 
     >>> postgres("postgresql://me:secret@db/sales")

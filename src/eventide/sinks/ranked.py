@@ -29,7 +29,9 @@ def highest(panes: pa.Table, shape: PaneShape) -> pa.Table:
     rank = [name for name in rank_columns(shape) if name not in identity]
     order = pl.DataFrame(pl.from_arrow(panes.select([*identity, *rank]))).with_row_index("eventide_row")
     ascending = [False] * len(identity) + [True] * len(rank) + [False]
-    kept = order.sort([*identity, *rank, "eventide_row"], descending=ascending).unique(identity, keep="first", maintain_order=True)
+    kept = order.sort([*identity, *rank, "eventide_row"], descending=ascending).unique(
+        identity, keep="first", maintain_order=True
+    )
     return panes.take(kept["eventide_row"].to_arrow())
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.sinks.base import Capabilities, Delivery
-from eventide.sinks.ranked import highest
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqltarget import Target, names, reader_view
+from eventide.sinks.sqltarget import names, reader_view
+from eventide.sinks.target import TableWriter, Target, additions
 
 Result = TypeVar("Result")
 
@@ -107,20 +107,6 @@ class Database(ABC):
         self.execute(connection, "commit")
 
 
-def difference(database: Database, target: Target, have: dict[str, str]) -> tuple[list[pa.Field], list[str]]:
-    """The columns to add to a table that is there, and what about it cannot be reconciled."""
-    wrong, missing = [], []
-    for field in target.columns:
-        wanted = database.type_of(field.type)
-        if field.name not in have:
-            (missing if field.name in target.addable else wrong).append(field)
-        elif not database.same_type(have[field.name], wanted):
-            wrong.append(f"column {field.name!r} is {have[field.name]}, the output needs {wanted}")
-    said = [w if isinstance(w, str) else f"column {w.name!r} ({database.type_of(w.type)}) is missing" for w in wrong]
-    said += [f"column {name!r} ({kind}) is not of this output" for name, kind in have.items() if name not in target.columns.names]
-    return missing, said
-
-
 def prepare(database: Database, connection: Any, target: Target, view: tuple[str, str] | None) -> None:
     """Make the table and its view, or add what a changed aggregate needs; refuse a table of another shape."""
     have = database.columns(connection, target.name)
@@ -129,14 +115,13 @@ def prepare(database: Database, connection: Any, target: Target, view: tuple[str
     if not have:
         database.execute(connection, database.create_table(target))
     else:
-        added, wrong = difference(database, target, have)
-        if wrong:
-            raise TargetMismatch(
-                f"the table {target.name!r} has another shape than the output: {'; '.join(wrong)}. "
-                "Give the output another table (table=…), or change that one."
-            )
+        wanted = {field.name: database.type_of(field.type) for field in target.columns}
+        added = [target.columns.field(name) for name in additions(target, have, wanted, database.same_type)]
         for field in added:
-            database.execute(connection, f"alter table {table} add column {database.quote(field.name)} {database.type_of(field.type)}")
+            database.execute(
+                connection,
+                f"alter table {table} add column {database.quote(field.name)} {database.type_of(field.type)}",
+            )
     if view is None:
         return
     name, select = view
@@ -152,43 +137,28 @@ def prepare(database: Database, connection: Any, target: Target, view: tuple[str
         database.execute(connection, f"create view {database.located(name)} as {select}")
 
 
-class SqlWriter:
+class SqlWriter(TableWriter):
     """Panes or log rows into one table: one transaction per delivery, tried again as a whole."""
 
     def __init__(self, database: Database, target: Target, retry: Retry, shape: PaneShape | None = None) -> None:
+        super().__init__(target, retry, shape)
         self.database = database
-        self.target = target
-        self.retry = retry
-        self.shape = shape
         self._connection: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}
 
-    def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
-        """Apply the panes by rank."""
-        self.write(panes)
+    def store(self, rows: pa.Table, delivery: Delivery) -> None:
+        """Bring the rows in, in one transaction."""
+        self.run(lambda connection: self.database.write(connection, self.target, rows))
 
-    def append(self, rows: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
-        """Append the rows that are not there yet."""
-        self.write(rows)
-
-    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Bring the batches in, in one transaction."""
-        rows = self.gathered(batches)
-        if rows.num_rows:
-            self.run(lambda connection: self.database.write(connection, self.target, rows))
-
-    def gathered(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-        """All batches as one table, already without the panes that others among them outrank, in the order of the key."""
-        columns = self.target.columns
-        tables = [pa.Table.from_batches([batch]).select(columns.names).cast(columns) for batch in batches]
-        table = pa.concat_tables(tables) if tables else columns.empty_table()
-        return highest(table, self.shape) if self.shape else table
+    def error(self, cause: Exception) -> SinkError:
+        """As the database sees it."""
+        return self.database.error(cause)
 
     def run(self, action: Callable[[Any], Result]) -> Result:
         """Do something in one transaction, again while the database is unavailable."""
-        return self.retry.run(lambda: self._once(action))
+        return self.attempt(lambda: self._once(action))
 
     def _once(self, action: Callable[[Any], Result]) -> Result:
         try:
@@ -196,12 +166,10 @@ class SqlWriter:
                 self._connection = self.database.connect()
             with self.database.transaction(self._connection):
                 result = action(self._connection)
-        except Exception as cause:
+        except BaseException:
             # A connection in doubt is not used again; closing it rolls back.
             self.close()
-            if isinstance(cause, SinkError | DefinitionError):
-                raise
-            raise self.database.error(cause) from cause
+            raise
         if not self.database.keeps_open:
             self.close()
         return result

@@ -14,9 +14,16 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks import plain
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import Target, upsert
+from eventide.sinks.sqltarget import upsert
+from eventide.sinks.target import Target
 
-TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+TRANSIENT = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+}
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,9 @@ class SqliteDatabase(Database):
 
     def connect(self) -> sqlite3.Connection:
         """Write-ahead logging, so that readers never wait; the micro-batch may run on another thread than the opening."""
-        connection = sqlite3.connect(self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
+        )
         for setting in ("journal_mode = wal", "synchronous = full", "cache_size = -262144"):
             connection.execute(f"pragma {setting}")
         return connection
@@ -77,7 +86,9 @@ class SqliteDatabase(Database):
         """Busy, full or out of reach may pass; all else will not."""
         code = getattr(cause, "sqlite_errorcode", None)
         if code is not None and (code & 0xFF) in TRANSIENT:
-            return SinkUnavailable(f"SQLite at {self.path!r}: {cause}; the transaction was rolled back, nothing was applied")
+            return SinkUnavailable(
+                f"SQLite at {self.path!r}: {cause}; the transaction was rolled back, nothing was applied"
+            )
         return SinkRefused(f"SQLite at {self.path!r}: {cause}")
 
 

@@ -1,46 +1,15 @@
-"""A target in a SQL database: its columns, its identity, and the statements that make, fill and show it."""
+"""The SQL that fills a target by rank and shows it to readers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.sinks.ranked import rank_columns
 from eventide.sinks.shape import PaneShape
+from eventide.sinks.target import Target
 
 Quote = Callable[[str], str]
-
-
-@dataclass(frozen=True)
-class Target:
-    """A table that holds one row per identity; with a rank the higher one stays, without one the first."""
-
-    name: str
-    columns: pa.Schema
-    identity: tuple[str, ...]
-    rank: tuple[str, ...] = ()
-    addable: frozenset[str] = frozenset()
-    """Columns that may be added to a table that is already there: the user's aggregates."""
-
-    @classmethod
-    def of_panes(cls, name: str, shape: PaneShape) -> Target:
-        """The table behind an output: `<name>_panes`, next to the view `<name>` that people read."""
-        # A delta's identity is its whole rank: the one that is there is the same one.
-        rank = () if shape.accumulation == "discarding" else rank_columns(shape)
-        return cls(f"{name}_panes", shape.schema, shape.identity, rank, frozenset(shape.value_names))
-
-    @classmethod
-    def of_log(cls, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> Target:
-        """A table of late rows or dead letters, one row for each identity."""
-        fields = [field.with_nullable(field.nullable and field.name not in identity) for field in schema]
-        return cls(name, pa.schema(fields), identity, addable=frozenset(schema.names) - set(identity))
-
-    @property
-    def others(self) -> list[str]:
-        """The columns outside the identity."""
-        return [name for name in self.columns.names if name not in self.identity]
 
 
 def names(columns: Iterable[str], quote: Quote, of: str = "") -> str:
