@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -56,13 +57,20 @@ class Server:
         self.client.close()
 
 
+@functools.lru_cache(maxsize=1)
+def session(path: str) -> Any:
+    """chdb's one session of this process, shared by everyone who names its directory."""
+    opened = need("chdb.session", "clickhouse").Session(path)
+    opened.query("create database if not exists eventide")
+    opened.query("use eventide")
+    return opened
+
+
 class Embedded:
     """chdb: ClickHouse inside this process, on a directory; one directory at a time."""
 
     def __init__(self, path: str) -> None:
-        self.session = need("chdb.session", "clickhouse").Session(path)
-        self.session.query("create database if not exists eventide")
-        self.session.query("use eventide")
+        self.session = session(path)
 
     def rows(self, statement: str) -> list[list[Any]]:
         """Run a query or a statement."""
@@ -76,8 +84,7 @@ class Embedded:
         self.session.query(f"insert into {table} ({columns}) select * from Python(staged)")
 
     def close(self) -> None:
-        """Let go of the directory."""
-        self.session.close()
+        """The session stays: others in this process may read through it."""
 
 
 @dataclass(frozen=True)
