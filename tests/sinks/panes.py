@@ -82,7 +82,11 @@ def expected(panes: list[Pane]) -> dict[str, tuple[Any, ...]]:
         old = best.get(p["window_id"])
         if old is None or rank(p) > rank(old):
             best[p["window_id"]] = p
-    return {w: (p["bank"], p["total"], p["n"], p["sequence"], p["generation"]) for w, p in best.items() if p["op"] == "insert"}
+    return {
+        w: (p["bank"], p["total"], p["n"], p["sequence"], p["generation"])
+        for w, p in best.items()
+        if p["op"] == "insert"
+    }
 
 
 def expected_sums(panes: list[Pane]) -> dict[str, tuple[Any, ...]]:

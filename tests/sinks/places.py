@@ -161,8 +161,11 @@ class ClickHouse(SqlPlace):
     def query(self, statement: str) -> Rows:
         settings = " settings output_format_arrow_string_as_string = 0"
         table = Embedded(self.world.chdb_path).session.query(statement + settings, "ArrowTable")
-        rows = table.to_pylist()
-        return [{k: _readable(v) for k, v in row.items()} for row in rows]
+        return [{k: _readable(v) for k, v in row.items()} for row in table.to_pylist()]
+
+    def logged(self, name: str) -> Rows:
+        """Copies are there until parts are merged; FINAL leaves them out."""
+        return self.query(f"select * from {self.quoted(name)} final")
 
 
 def _readable(value: Any) -> Any:
@@ -305,18 +308,21 @@ class Keyed:
     def __init__(self) -> None:
         self.rows: dict[Any, dict[str, Any]] = {}
         self.keys: list[str] = []
-        self.down = 0
+        self.answers: list[int] = []
+        self.shape = PaneShape(keys=(), values=())
 
-    def take(self, rows: Rows, identity: tuple[str, ...]) -> None:
+    def rank(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[self.shape.meta(name)] for name in ("generation", "sequence", "op"))
+
+    def take(self, rows: Rows) -> None:
         for row in rows:
-            key = tuple(row[name] for name in identity)
-            rank = (row["generation"], row["sequence"], row["op"])
+            key = tuple(row[name] for name in self.shape.identity)
             old = self.rows.get(key)
-            if old is None or rank > (old["generation"], old["sequence"], old["op"]):
+            if old is None or self.rank(row) > self.rank(old):
                 self.rows[key] = row
 
     def current(self, shape: PaneShape) -> Rows:
-        standing = [row for row in self.rows.values() if row["op"] == "insert"]
+        standing = [row for row in self.rows.values() if row[shape.meta("op")] == "insert"]
         return _summed(standing, shape) if shape.accumulation == "discarding" else standing
 
 
@@ -327,29 +333,25 @@ class Webhook(Place):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.receiver = Keyed()
-        self.logs: dict[str, dict[str, Any]] = {}
+        self.logs: dict[Any, dict[str, Any]] = {}
         place = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if place.receiver.down > 0:
-                    place.receiver.down -= 1
-                    self.send_response(503)
-                    self.end_headers()
-                    return
                 place.receiver.keys.append(self.headers["Idempotency-Key"])
-                discarding = place.discarding
-                place.receiver.take(body.get("panes", []), ("window_id", "generation", "sequence") if discarding else ("window_id",))
-                for row in body.get("rows", []):
-                    place.logs[json.dumps([row["lane"], row["offset"]])] = row
-                self.send_response(401 if self.headers.get("Authorization") == "Bearer wrong" else 204)
+                answer = place.receiver.answers.pop(0) if place.receiver.answers else 204
+                if answer == 204:
+                    place.receiver.take(body.get("panes", []))
+                    place.logs.update({(row["lane"], row["offset"]): row for row in body.get("rows", [])})
+                self.send_response(answer)
+                if answer == 429:
+                    self.send_header("Retry-After", "1")
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self.discarding = False
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -379,14 +381,13 @@ class Function(Place):
         super().__init__(world)
         self.receiver = Keyed()
         self.logs: dict[Any, dict[str, Any]] = {}
-        self.discarding = False
 
     def take(self, table: pa.Table, delivery: Any) -> None:
         rows = plain.rows(table)
         if "window_id" not in table.column_names:
             self.logs.update({(row["lane"], row["offset"]): row for row in rows})
             return
-        self.receiver.take(rows, ("window_id", "generation", "sequence") if self.discarding else ("window_id",))
+        self.receiver.take(rows)
 
     def sink(self, **options: Any) -> Any:
         return sinks.function(self.take, **{"keyed": True, **options})

@@ -67,8 +67,8 @@ def test_any_duplication_and_order_of_pane_logs_ends_in_the_same_table(place: Pl
 
 
 def test_deltas_add_up_whatever_their_order_and_number(place: Place) -> None:
-    if hasattr(place, "discarding"):
-        place.discarding = True
+    if hasattr(place, "receiver"):
+        place.receiver.shape = DELTAS
     panes = [p for number in range(LOGS) for p in random_deltas(number)]
     deliver(place, disturbed(panes, seed=2), DELTAS)
     assert seen(place.rows(DELTAS), DELTAS) == expected_sums(panes)
@@ -102,7 +102,10 @@ def test_an_empty_delivery_is_nothing(place: Place) -> None:
 
 def test_a_log_keeps_one_copy_of_each_row(place: Place) -> None:
     """Late rows and dead letters, delivered twice for one batch, and once more for the next."""
-    rows = [{"lane": f"l{i % 3}", "offset": i, "reason": "it's \"bad\"; drop table x --", "raw": b"\x00\xff"} for i in range(50)]
+    rows = [
+        {"lane": f"l{i % 3}", "offset": i, "reason": 'it\'s "bad"; drop table x --', "raw": b"\x00\xff"}
+        for i in range(50)
+    ]
     sink = place.sink()
     writer = sink.open_log(f"{place.output}_late", LOG_SCHEMA, ("lane", "offset"))
     first = [pa.RecordBatch.from_pylist(rows[:30], schema=LOG_SCHEMA)]

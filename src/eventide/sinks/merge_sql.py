@@ -142,8 +142,10 @@ class Warehouse(Database):
         marks = ", ".join(self.dialect.placeholder.format(number=n + 1) for n in range(len(target.columns)))
         cells = [[self.dialect.value(v, c.type) for v in c.to_pylist()] for c in rows.columns]
         every = names(target.columns.names, self.quote)
+        # Beside parameters a driver of the %s kind takes every other % for one, in names too.
+        escaped = every.replace("%", "%%") if "%" in self.dialect.placeholder else every
         with contextlib.closing(connection.cursor()) as cursor:
-            cursor.executemany(f"insert into {staging} ({every}) values ({marks})", list(zip(*cells, strict=True)))
+            cursor.executemany(f"insert into {staging} ({escaped}) values ({marks})", list(zip(*cells, strict=True)))
         self.execute(
             connection, self.dialect.merge(target, self.located(target.name), f"select {every} from {staging}")
         )

@@ -128,7 +128,14 @@ class KafkaBroker:
         (self.home / "server.properties").write_text(settings)
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
         formatted = subprocess.run(
-            [*self._java("kafka.tools.StorageTool"), "format", "-t", identity, "-c", str(self.home / "server.properties")],
+            [
+                *self._java("kafka.tools.StorageTool"),
+                "format",
+                "-t",
+                identity,
+                "-c",
+                str(self.home / "server.properties"),
+            ],
             capture_output=True,
             text=True,
         )
