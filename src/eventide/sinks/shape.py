@@ -7,6 +7,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from eventide.errors import DefinitionError
+
+ADDITIVE = ("sum", "min", "max")
 INSTANT = pa.timestamp("us", tz="UTC")
 
 META: dict[str, pa.DataType] = {
@@ -34,6 +37,15 @@ class PaneShape:
     keys: tuple[tuple[str, pa.DataType], ...]
     values: tuple[tuple[str, pa.DataType], ...]
     accumulation: str = "accumulating"
+    additive: tuple[tuple[str, str], ...] = ()
+    """For discarding outputs: how a view adds the deltas of a value, where that is not `sum` (`min`, `max`)."""
+
+    def __post_init__(self) -> None:
+        for name, function in self.additive:
+            if function not in ADDITIVE:
+                raise DefinitionError(
+                    f"deltas of {name!r} cannot be added by {function!r}; a discarding output adds by {', '.join(ADDITIVE)}"
+                )
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -47,10 +59,15 @@ class PaneShape:
 
     def meta(self, name: str) -> str:
         """The name under which one of our columns appears in this table."""
-        taken = {*self.key_names, *self.value_names}
+        # Without regard to case: SQLite, DuckDB and Spark hold "Sequence" and "sequence" for one name.
+        taken = {user.casefold() for user in (*self.key_names, *self.value_names)}
         while name in taken:
             name = "_" + name
         return name
+
+    def added_by(self, value: str) -> str:
+        """The function that adds up a value's deltas."""
+        return dict(self.additive).get(value, "sum")
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -1,0 +1,48 @@
+"""What table formats on files share: how Arrow types compare, and what a failing file system means."""
+
+from __future__ import annotations
+
+import errno
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+
+PASSING = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.ETIMEDOUT,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+}
+
+
+def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether two Arrow types hold the same values; formats differ in string widths, view types and names of list items."""
+    return str(_canonical(one)) == str(_canonical(other))
+
+
+def _canonical(kind: pa.DataType) -> pa.DataType:
+    if kinds.is_map(kind):
+        return pa.map_(_canonical(kind.key_type), _canonical(kind.item_type))
+    if kinds.is_struct(kind):
+        return pa.struct([pa.field(part.name, _canonical(part.type)) for part in kind])
+    if kinds.is_nested(kind):
+        return pa.list_(pa.field("item", _canonical(kind.value_type)))
+    if kinds.is_large_string(kind) or kinds.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if kinds.is_large_binary(kind) or kinds.is_binary_view(kind) else kind
+
+
+def file_error(where: str, cause: Exception) -> SinkError:
+    """A full disk or a lost network may pass; a missing right will not."""
+    said = f"{where}: {str(cause).strip()[:500]}"
+    number = getattr(cause, "errno", None)
+    full = "No space left on device" in said or number == errno.ENOSPC
+    if number in PASSING or full:
+        return SinkUnavailable(f"{said}; nothing of this delivery was applied")
+    return SinkRefused(said)

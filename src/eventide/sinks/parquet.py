@@ -1,0 +1,169 @@
+"""Parquet: an append log of panes, one file per micro-batch, and beside it a compacted file of what currently stands."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+
+from eventide.errors import SinkError
+from eventide.sinks.base import Capabilities, Delivery
+from eventide.sinks.lake import file_error, same_kind
+from eventide.sinks.ranked import current, first_of_each, highest
+from eventide.sinks.retry import Retry
+from eventide.sinks.shape import PaneShape
+from eventide.sinks.target import TableWriter, Target, additions
+
+COVERS = b"eventide.covers"
+
+
+class Folder:
+    """A folder on any file system that Arrow can reach; files appear whole or not at all."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.files, self.root = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+        self.root = self.root.rstrip("/")
+
+    def write(self, name: str, table: pa.Table) -> None:
+        """Write one file; an earlier one of that name is replaced in one step."""
+        target = f"{self.root}/{name}"
+        folder, _, base = target.rpartition("/")
+        self.files.create_dir(folder, recursive=True)
+        trial = f"{folder}/.{base}.tmp"
+        try:
+            pq.write_table(table, trial, filesystem=self.files, compression="zstd")
+            self.files.move(trial, target)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self.files.delete_file(trial)
+            raise
+
+    def names(self, folder: str) -> list[str]:
+        """The Parquet files of a folder below this one, in order."""
+        selector = fs.FileSelector(f"{self.root}/{folder}".rstrip("/"), allow_not_found=True)
+        found = [info.base_name for info in self.files.get_file_info(selector)]
+        return sorted(name for name in found if name.endswith(".parquet") and not name.startswith("."))
+
+    def read(self, name: str) -> pa.Table:
+        """One file."""
+        return pq.read_table(f"{self.root}/{name}", filesystem=self.files, partitioning=None)
+
+    def exists(self, name: str) -> bool:
+        """Whether a file is there."""
+        return bool(self.files.get_file_info(f"{self.root}/{name}").type == fs.FileType.File)
+
+
+def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A file written before an aggregate was added, with nulls where it knows nothing."""
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+class ParquetWriter(TableWriter):
+    """One file per delivery, named by its batch and clock: run again, it replaces itself."""
+
+    def __init__(self, folder: Folder, target: Target, sink: ParquetSink, shape: PaneShape | None) -> None:
+        super().__init__(target, sink.retry, shape)
+        self.folder = folder
+        self.compact_every = sink.compact_every
+        self.log = "panes" if shape else ""
+        self.attempt(self._check)
+
+    def _check(self) -> None:
+        written = self.folder.names(self.log)
+        if written:
+            have = pq.read_schema(f"{self.folder.root}/{self.log}/{written[-1]}", filesystem=self.folder.files)
+            wanted = dict(zip(self.target.columns.names, self.target.columns.types, strict=True))
+            additions(self.target, dict(zip(have.names, have.types, strict=True)), wanted, same_kind)
+
+    def error(self, cause: Exception) -> SinkError:
+        """As the file system sees it."""
+        return file_error(f"Parquet at {self.folder.path!r}", cause)
+
+    def gathered(self, batches: Any) -> pa.Table:
+        """The log keeps every pane, outranked ones too; only repeats within a delivery go."""
+        shape, self.shape = self.shape, None
+        try:
+            rows = super().gathered(batches)
+        finally:
+            self.shape = shape
+        return rows if shape else first_of_each(rows, self.target.identity)
+
+    def store(self, rows: pa.Table, delivery: Delivery) -> None:
+        """The log first, then the compacted view of it."""
+        pipeline = re.sub(r"[^\w.-]", "_", delivery.pipeline)
+        name = f"{delivery.batch:012d}-{delivery.clock}-{pipeline}.parquet"
+        self.attempt(lambda: self.folder.write(f"{self.log}/{name}".lstrip("/"), rows))
+        if self.shape and delivery.batch % self.compact_every == self.compact_every - 1:
+            self.attempt(self.compact)
+
+    def compact(self) -> None:
+        """Bring `compacted.parquet` (with tombstones) and `current.parquet` (for readers) up to the log."""
+        assert self.shape is not None
+        standing = _standing(self.folder, self.shape)
+        self.folder.write("compacted.parquet", standing)
+        self.folder.write("current.parquet", current(standing, self.shape).replace_schema_metadata(None))
+
+
+def _standing(folder: Folder, shape: PaneShape) -> pa.Table:
+    """The highest rank per identity: what was compacted, and the log files that it does not cover yet."""
+    tables, covered = [], set()
+    if folder.exists("compacted.parquet"):
+        compacted = folder.read("compacted.parquet")
+        covered = set(json.loads((compacted.schema.metadata or {}).get(COVERS, b"[]")))
+        tables.append(_fitted(compacted, shape.schema))
+    written = folder.names("panes")
+    tables += [_fitted(folder.read(f"panes/{name}"), shape.schema) for name in written if name not in covered]
+    rows = pa.concat_tables(tables) if tables else shape.schema.empty_table()
+    return highest(rows, shape).replace_schema_metadata({COVERS: json.dumps(written)})
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """Panes into Parquet files below one folder for each output."""
+
+    path: str
+    table: str | None = None
+    compact_every: int = 1
+    retry: Retry = field(default=Retry(), repr=False)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Readers of `current.parquet` see a whole delivery or none of it."""
+        return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+
+    def folder(self, output: str) -> Folder:
+        """Where an output's files are."""
+        return Folder(f"{self.path.rstrip('/')}/{self.table or output}")
+
+    def open(self, output: str, shape: PaneShape) -> ParquetWriter:
+        """Check the newest file of the log, if there is one."""
+        return ParquetWriter(self.folder(output), Target.of_panes(self.table or output, shape), self, shape)
+
+    def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> ParquetWriter:
+        """Late rows or dead letters: one file per micro-batch that had any."""
+        return ParquetWriter(self.folder(name), Target.of_log(name, schema, identity), self, None)
+
+    def read(self, output: str, shape: PaneShape) -> pa.Table:
+        """What stands now, the not yet compacted part of the log included."""
+        return current(_standing(self.folder(output), shape), shape).replace_schema_metadata(None)
+
+
+def parquet(path: str, table: str | None = None, *, compact_every: int = 1, retry: Retry | None = None) -> ParquetSink:
+    """Results as Parquet: `<path>/<output>/panes/` is the log, `<path>/<output>/current.parquet` is what stands.
+
+    With many windows compact less often: `compact_every=20` rewrites the current file after every 20th micro-batch.
+
+    >>> parquet("out/")
+    ParquetSink(path='out/', table=None, compact_every=1)
+    """
+    return ParquetSink(str(path), table, compact_every, retry or Retry())

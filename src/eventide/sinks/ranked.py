@@ -1,0 +1,62 @@
+"""Rank, applied to Arrow tables: which pane of a window stands, and what a reader sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+import pyarrow as pa
+
+from eventide.sinks.shape import PaneShape
+
+
+def together(panes: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """All batches of a delivery as one table."""
+    return pa.Table.from_batches(list(panes), schema=schema)
+
+
+def rank_columns(shape: PaneShape) -> tuple[str, str, str]:
+    """The columns that order panes of one window; "insert" sorts before "retract", as the rank wants it."""
+    return shape.meta("generation"), shape.meta("sequence"), shape.meta("op")
+
+
+def highest(panes: pa.Table, shape: PaneShape) -> pa.Table:
+    """One row per identity: that of the highest rank, in the order of the identity.
+
+    The first of equal ranks stays, so tables put together as (stored, arriving) keep what is stored.
+    """
+    identity = list(shape.identity)
+    rank = [name for name in rank_columns(shape) if name not in identity]
+    order = pl.DataFrame(pl.from_arrow(panes.select([*identity, *rank]))).with_row_index("eventide_row")
+    ascending = [False] * len(identity) + [True] * len(rank) + [False]
+    kept = order.sort([*identity, *rank, "eventide_row"], descending=ascending).unique(
+        identity, keep="first", maintain_order=True
+    )
+    return panes.take(kept["eventide_row"].to_arrow())
+
+
+def first_of_each(rows: pa.Table, identity: tuple[str, ...]) -> pa.Table:
+    """The first row of each identity, in the order in which they came."""
+    order = pl.DataFrame(pl.from_arrow(rows.select(list(identity)))).with_row_index("eventide_row")
+    return rows.take(order.unique(list(identity), keep="first", maintain_order=True)["eventide_row"].to_arrow())
+
+
+def current(panes: pa.Table, shape: PaneShape) -> pa.Table:
+    """What a reader sees of stored panes: no tombstones, deltas added up, in the order of the windows."""
+    standing = highest(panes, shape)
+    if shape.accumulation == "discarding":
+        return _added(standing, shape)
+    frame = pl.DataFrame(pl.from_arrow(standing.select([shape.meta("op")]))).with_row_index("eventide_row")
+    return standing.take(frame.filter(pl.col(shape.meta("op")) == "insert")["eventide_row"].to_arrow())
+
+
+def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:
+    """Deltas of each window's highest generation, added by the function of each value."""
+    window, generation, sequence = shape.identity
+    frame = pl.DataFrame(pl.from_arrow(panes))
+    newest = frame.filter(pl.col(generation) == pl.col(generation).max().over(window)).sort(sequence)
+    added = newest.group_by(window, maintain_order=True).agg(
+        *(getattr(pl.col(name), shape.added_by(name))() for name in shape.value_names),
+        pl.exclude(window, *shape.value_names).last(),
+    )
+    return added.select(panes.column_names).sort(window).to_arrow().cast(panes.schema)

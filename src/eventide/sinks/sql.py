@@ -1,0 +1,224 @@
+"""What every SQL sink shares: the check of the target, one transaction per delivery, retries, and readers' views."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
+
+from eventide.errors import DefinitionError, SinkError, TargetMismatch
+from eventide.sinks.base import Capabilities, Delivery
+from eventide.sinks.retry import Retry
+from eventide.sinks.shape import PaneShape
+from eventide.sinks.sqltarget import names, reader_view
+from eventide.sinks.target import TableWriter, Target, additions
+
+Result = TypeVar("Result")
+
+
+class Database(ABC):
+    """One kind of SQL database: its names, types, statements and errors. It holds no connection and can be pickled."""
+
+    longest_name: ClassVar[int] = 10_000
+    keeps_open: ClassVar[bool] = True
+    """Whether a connection is kept between deliveries."""
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A new connection on which nothing is committed until `commit`."""
+
+    @abstractmethod
+    def type_of(self, kind: pa.DataType) -> str:
+        """The column type for a kind of value, in the words in which `columns` reports it."""
+
+    @abstractmethod
+    def columns(self, connection: Any, table: str) -> dict[str, str]:
+        """The columns of a table or view with their types; empty if there is none."""
+
+    @abstractmethod
+    def is_view(self, connection: Any, name: str) -> bool:
+        """Whether a name that exists is a view."""
+
+    @abstractmethod
+    def write(self, connection: Any, target: Target, rows: pa.Table) -> None:
+        """Bring rows in, one per identity, and apply them by rank, inside the open transaction."""
+
+    @abstractmethod
+    def error(self, cause: Exception) -> SinkError:
+        """What a driver's error means: try again, or never."""
+
+    def quote(self, name: str) -> str:
+        """An identifier as SQL takes it, whatever is in it."""
+        if "\0" in name or not name:
+            raise DefinitionError(f"{name!r} cannot be the name of a column or table")
+        if len(name.encode()) > self.longest_name:
+            raise DefinitionError(f"{name!r} is longer than the {self.longest_name} bytes that a name may have here")
+        return '"' + name.replace('"', '""') + '"'
+
+    def same_type(self, reported: str, wanted: str) -> bool:
+        """Whether a column that is there has the type we want."""
+        return reported == wanted
+
+    def located(self, table: str) -> str:
+        """A table's name with the schema it lives in."""
+        return self.quote(table)
+
+    def read_from(self, table: str) -> str:
+        """A table as a view reads it."""
+        return self.located(table)
+
+    def shown(self, column: str, kind: pa.DataType) -> str:
+        """A stored column as readers should see it."""
+        return column
+
+    def adds(self, kind: pa.DataType) -> bool:
+        """Whether a view here can add values of this kind exactly."""
+        return True
+
+    def create_table(self, target: Target) -> str:
+        """The statement that makes the table."""
+        columns = [
+            f"{self.quote(field.name)} {self.declared(target, field)}{'' if field.nullable else ' not null'}"
+            for field in target.columns
+        ]
+        key = f"primary key ({names(target.identity, self.quote)})"
+        return f"create table {self.located(target.name)} ({', '.join([*columns, key])}){self.table_options()}"
+
+    def declared(self, target: Target, field: pa.Field) -> str:
+        """A column's type where its table is made."""
+        return self.type_of(field.type)
+
+    def table_options(self) -> str:
+        """What follows the columns when a table is made."""
+        return ""
+
+    def execute(self, connection: Any, statement: str) -> Any:
+        """Run one statement without parameters."""
+        return connection.execute(statement)
+
+    @contextlib.contextmanager
+    def transaction(self, connection: Any) -> Iterator[None]:
+        """All or nothing."""
+        self.execute(connection, "begin")
+        yield
+        self.execute(connection, "commit")
+
+
+def prepare(database: Database, connection: Any, target: Target, view: tuple[str, str] | None) -> None:
+    """Make the table and its view, or add what a changed aggregate needs; refuse a table of another shape."""
+    have = database.columns(connection, target.name)
+    table = database.located(target.name)
+    added: list[pa.Field] = []
+    if not have:
+        database.execute(connection, database.create_table(target))
+    else:
+        wanted = {field.name: database.type_of(field.type) for field in target.columns}
+        added = [target.columns.field(name) for name in additions(target, have, wanted, database.same_type)]
+        for field in added:
+            database.execute(
+                connection,
+                f"alter table {table} add column {database.quote(field.name)} {database.type_of(field.type)}",
+            )
+    if view is None:
+        return
+    name, select = view
+    standing = database.columns(connection, name)
+    if standing and not database.is_view(connection, name):
+        raise TargetMismatch(
+            f"{name!r} is a table; the output needs that name for its view over {target.name!r}. "
+            "Give the output another name (table=…), or rename that table."
+        )
+    if standing and (added or not have):
+        database.execute(connection, f"drop view {database.located(name)}")
+    if not standing or added or not have:
+        database.execute(connection, f"create view {database.located(name)} as {select}")
+
+
+class SqlWriter(TableWriter):
+    """Panes or log rows into one table: one transaction per delivery, tried again as a whole."""
+
+    def __init__(self, database: Database, target: Target, retry: Retry, shape: PaneShape | None = None) -> None:
+        super().__init__(target, retry, shape)
+        self.database = database
+        self._connection: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_connection": None}
+
+    def store(self, rows: pa.Table, delivery: Delivery) -> None:
+        """Bring the rows in, in one transaction."""
+        self.run(lambda connection: self.database.write(connection, self.target, rows))
+
+    def error(self, cause: Exception) -> SinkError:
+        """As the database sees it."""
+        return self.database.error(cause)
+
+    def run(self, action: Callable[[Any], Result]) -> Result:
+        """Do something in one transaction, again while the database is unavailable."""
+        return self.attempt(lambda: self._once(action))
+
+    def _once(self, action: Callable[[Any], Result]) -> Result:
+        try:
+            if self._connection is None:
+                self._connection = self.database.connect()
+            with self.database.transaction(self._connection):
+                result = action(self._connection)
+        except BaseException:
+            # A connection in doubt is not used again; closing it rolls back.
+            self.close()
+            raise
+        if not self.database.keeps_open:
+            self.close()
+        return result
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+
+class SqlSink:
+    """What a sink into a SQL table can do, and how it is opened; each database adds how to reach it."""
+
+    table: str | None
+    retry: Retry
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """One row per window, tombstones hidden by the view, a delivery is a transaction."""
+        return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+
+    def database(self) -> Database:
+        """The database behind this sink."""
+        raise NotImplementedError
+
+    def open(self, output: str, shape: PaneShape) -> SqlWriter:
+        """Check or create `<table>_panes` and the view `<table>`."""
+        database, name = self.database(), self.table or output
+        if shape.accumulation == "discarding":
+            for value, kind in shape.values:
+                if not database.adds(kind):
+                    raise DefinitionError(
+                        f"{type(database).__name__} cannot add deltas of {value!r} ({kind}) exactly: use an accumulating output, or cast the value"
+                    )
+        target = Target.of_panes(name, shape)
+        writer = self.writer(database, target, shape)
+        view = (name, reader_view(shape, database.read_from(target.name), database.quote, database.shown))
+        writer.run(lambda connection: prepare(database, connection, target, view))
+        return writer
+
+    def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> SqlWriter:
+        """Check or create a table for late rows or dead letters."""
+        database, target = self.database(), Target.of_log(self.table or name, schema, identity)
+        writer = self.writer(database, target, None)
+        writer.run(lambda connection: prepare(database, connection, target, None))
+        return writer
+
+    def writer(self, database: Database, target: Target, shape: PaneShape | None) -> SqlWriter:
+        """The writer for this kind of database."""
+        return SqlWriter(database, target, self.retry, shape)

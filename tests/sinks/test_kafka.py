@@ -1,0 +1,111 @@
+"""The changelog: its words, its markers, its bytes, and the consumer's side."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from eventide.errors import DefinitionError, SinkRefused
+from eventide.sinks import Deduplicator, PaneShape, kafka_topic
+from eventide.sinks.avro import schema_of
+from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
+from tests.sinks.places import Kafka, World
+
+V = {"total": 1, "n": 1}
+LOG = [
+    pane("a", 0, **V),
+    pane("a", 0, "retract", **V),
+    pane("a", 1, **V),
+    pane("session", 0, **V),
+    pane("session", 0, "retract", **V),
+]
+
+
+@pytest.fixture
+def place(broker: Any) -> Kafka:
+    return Kafka(World(None, broker=broker))
+
+
+def test_changes_are_called_what_consumers_call_them(place: Kafka) -> None:
+    writer = place.sink().open(place.output, SHAPE)
+    writer.deliver(batch(LOG), delivery(place.output, 0))
+    writer.close()
+    ops: dict[str, list[str]] = {}
+    for message in place.messages():
+        ops.setdefault(message.key().decode(), []).append(json.loads(message.value())["op"])
+    assert ops == {"a": ["+I", "-U", "+U"], "session": ["+I", "-D"]}
+
+
+def test_markers_reach_every_partition_after_the_panes(place: Kafka) -> None:
+    writer = place.sink(markers=True, partitions=3).open(place.output, SHAPE)
+    many = [pane(f"w{i}", 0, slot=i, **V) for i in range(50)]
+    writer.deliver(batch(many), delivery(place.output, 0, watermark=BASE + 50 * MINUTE))
+    writer.deliver([], delivery(place.output, 1, watermark=BASE + 51 * MINUTE))
+    writer.close()
+    lanes: dict[int, list[dict[str, Any]]] = {}
+    for message in place.messages():
+        lanes.setdefault(message.partition(), []).append(json.loads(message.value()))
+    assert set(lanes) == {0, 1, 2}
+    for records in lanes.values():
+        *panes, first, second = records
+        assert all(record["op"] == "+I" for record in panes)
+        assert (first["op"], first["watermark"]) == ("W", "2025-06-15T15:56:40.000000Z")
+        assert second["watermark"] == "2025-06-15T15:57:40.000000Z"
+    assert len(place.rows(SHAPE)) == 50
+
+
+def test_no_watermark_makes_no_marker(place: Kafka) -> None:
+    writer = place.sink(markers=True).open(place.output, SHAPE)
+    writer.deliver(batch(LOG[:1]), delivery(place.output, 0))
+    writer.close()
+    assert len(place.messages()) == 1
+
+
+@pytest.mark.parametrize("markers", [False, True])
+def test_avro_is_read_by_its_schema(place: Kafka, markers: bool) -> None:
+    writer = place.sink(format="avro", markers=markers).open(place.output, SHAPE)
+    writer.deliver(batch(LOG), delivery(place.output, 0, watermark=BASE))
+    writer.close()
+    schema = writer._encode.schema
+    fingerprint = fastavro.schema.fingerprint(fastavro.schema.to_parsing_canonical_form(schema), "CRC-64-AVRO")
+    records = []
+    for message in place.messages():
+        assert message.value()[:10] == b"\xc3\x01" + bytes.fromhex(fingerprint)
+        records.append(fastavro.schemaless_reader(io.BytesIO(message.value()[10:]), schema))
+    assert sorted(r["op"] for r in records if r["op"] != "W") == ["+I", "+I", "+U", "-D", "-U"]
+    assert sum(r["op"] == "W" for r in records) == (2 if markers else 0)
+    assert {r["total"] for r in records if r["op"] != "W"} == {1}
+
+
+def test_avro_refuses_a_name_it_cannot_have() -> None:
+    with pytest.raises(SinkRefused, match="letters, digits"):
+        schema_of(pa.schema([("per cent", pa.int64())]), "x")
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="'json' or 'avro'"):
+        kafka_topic("x:1", "t", format="xml")
+
+
+def test_secrets_of_the_configuration_are_not_shown() -> None:
+    assert "hush" not in repr(kafka_topic("x:1", "t", config={"sasl.password": "hush"}))
+
+
+def test_a_setting_that_kafka_does_not_know_is_refused(place: Kafka) -> None:
+    with pytest.raises(SinkRefused, match=r"no\.such\.setting"):
+        place.sink(config={"no.such.setting": "1"}).open(place.output, SHAPE)
+
+
+def test_deltas_are_each_let_through_once() -> None:
+    news = Deduplicator(PaneShape(keys=(), values=(), accumulation="discarding"))
+    delta = {"window_id": "w", "generation": 0, "sequence": 1, "op": "+U", "window_end": "2025-01-01T00:00:00Z"}
+    assert news.accept(delta)
+    assert news.accept({**delta, "sequence": 0})
+    assert not news.accept(delta)
+    assert news.forget("2025-01-01T00:00:01Z") == 2
+    assert news.accept(delta)

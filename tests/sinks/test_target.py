@@ -1,0 +1,84 @@
+"""What is already there: created if missing, widened for a new aggregate, refused with the difference otherwise."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from eventide.errors import DefinitionError, SinkRefused, TargetMismatch
+from eventide.sinks import PaneShape, postgres, sqlite
+from tests.sinks.panes import SHAPE, batch, delivery, pane
+from tests.sinks.places import Duck, Place, Sqlite, SqlPlace, World
+
+WIDER = PaneShape(keys=SHAPE.keys, values=(*SHAPE.values, ("best", pa.float64())))
+OTHER_KIND = PaneShape(keys=SHAPE.keys, values=(("total", pa.string()), ("n", pa.int64())))
+OTHER_KEY = PaneShape(keys=(("branch", pa.string()),), values=SHAPE.values)
+WITHOUT_SCHEMA = ("kafka_topic", "webhook", "function")
+
+
+@pytest.fixture
+def stored(place: Place) -> Place:
+    """A place with one window in it."""
+    if place.name in WITHOUT_SCHEMA:
+        pytest.skip("never: records carry their own shape, there is no table to check")
+    writer = place.sink().open(place.output, SHAPE)
+    writer.deliver(batch([pane("w", 0, total=5, n=1)]), delivery(place.output, 0))
+    writer.close()
+    return place
+
+
+def test_an_added_aggregate_becomes_a_column(stored: Place) -> None:
+    writer = stored.sink().open(stored.output, WIDER)
+    writer.deliver(batch([pane("x", 0, total=6, n=2, best=0.5)], WIDER), delivery(stored.output, 1))
+    writer.close()
+    rows = {row["window_id"]: (row["total"], row["best"]) for row in stored.rows(WIDER)}
+    assert rows == {"w": (5, None), "x": (6, 0.5)}
+    stored.sink().open(stored.output, WIDER).close()
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [(OTHER_KIND, "'total' is"), (OTHER_KEY, "'branch'"), (PaneShape(SHAPE.keys, SHAPE.values[:1]), "'n'")],
+    ids=["type", "key", "removed"],
+)
+def test_another_shape_is_refused_with_the_difference(stored: Place, shape: PaneShape, said: str) -> None:
+    with pytest.raises(TargetMismatch, match=said):
+        stored.sink().open(stored.output, shape)
+    assert len(stored.rows(SHAPE)) == 1
+
+
+def test_a_table_in_the_place_of_the_view_is_refused(tmp_path: pytest.TempPathFactory) -> None:
+    for kind in (Sqlite, Duck):
+        place: SqlPlace = kind(World(tmp_path))
+        database = place.sink().database()
+        connection = database.connect()
+        connection.execute(f'create table "{place.output}" (x integer)')
+        connection.close()
+        with pytest.raises(TargetMismatch, match="is a table"):
+            place.sink().open(place.output, SHAPE)
+
+
+def test_a_name_that_postgres_would_cut_is_refused(postgres_server) -> None:
+    with pytest.raises(DefinitionError, match="63 bytes"):
+        postgres(postgres_server.dsn).open("o" * 60, SHAPE)
+
+
+def test_decimal_deltas_are_refused_where_they_would_become_floats(tmp_path) -> None:
+    shape = PaneShape(keys=(), values=(("paid", pa.decimal128(12, 2)),), accumulation="discarding")
+    with pytest.raises(DefinitionError, match="exactly"):
+        sqlite(str(tmp_path / "x.db")).open("o", shape)
+
+
+def test_an_unknown_way_to_add_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="median"):
+        PaneShape(keys=(), values=(("m", pa.int64()),), accumulation="discarding", additive=(("m", "median"),))
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch, tmp_path) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    from eventide.sinks import duckdb
+
+    with pytest.raises(SinkRefused, match=r"pip install 'eventide\[duckdb\]'"):
+        duckdb(str(tmp_path / "x")).open("o", SHAPE)

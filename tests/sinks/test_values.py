@@ -1,0 +1,140 @@
+"""Hostile names and every type of value, in every sink."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide.sinks import PaneShape
+from tests.sinks.panes import batch, delivery, pane
+from tests.sinks.places import Place
+
+HOSTILE = 'x\'; drop table "panes"; -- \\ ₹ 名前 🙂 \n\t'
+NESTED = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
+TYPES = PaneShape(
+    keys=(("sequence", pa.string()), ("window_start", pa.string()), ("Op", pa.int32())),
+    values=(
+        ("paid", pa.decimal128(30, 6)),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("day", pa.date32()),
+        ("ratio", pa.float64()),
+        ("ok", pa.bool_()),
+        ("raw", pa.binary()),
+        ("small", pa.int16()),
+        ("many", pa.list_(pa.int64())),
+        ("nested", NESTED),
+    ),
+)
+FULL = {
+    "paid": Decimal("-123456789012345678901234.567891"),
+    "at": datetime(1966, 7, 30, 14, 0, 0, 1, tzinfo=UTC),
+    "local": datetime(2026, 2, 28, 23, 59, 59, 999999),
+    "day": date(1582, 10, 15),
+    "ratio": 0.1 + 0.2,
+    "ok": False,
+    "raw": b"\x00'\xff",
+    "small": -32768,
+    "many": [1, None, 3],
+    "nested": {"a": None, "b": ["it's", '"q"', HOSTILE]},
+}
+EMPTY = dict.fromkeys(FULL)
+
+
+def canonical(value: Any) -> Any:
+    """One form for what each system gives back for the same value."""
+    if isinstance(value, str) and value[:1] in "[{":
+        return canonical(json.loads(value))
+    if isinstance(value, datetime):
+        return (
+            value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+            if value.tzinfo
+            else value.isoformat(timespec="microseconds")
+        )
+    if isinstance(value, dict):
+        return {k: canonical(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [canonical(v) for v in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
+
+
+def same(found: Any, wanted: Any) -> bool:
+    found = canonical(found)
+    if isinstance(wanted, Decimal):
+        return Decimal(found) == wanted
+    if isinstance(wanted, datetime):
+        return str(found).removesuffix("Z").replace(" ", "T") == canonical(wanted)
+    if isinstance(wanted, bytes):
+        return found in (wanted, base64.b64encode(wanted).decode()) or bytes(found) == wanted
+    return found == canonical(wanted)
+
+
+def typed(window: str, values: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    row = pane(window, 3, **values)
+    meta = {TYPES.meta(name): row.pop(name) for name in list(row) if name in ("sequence", "window_start", "op")}
+    row.pop("bank")
+    return {**row, **meta, "sequence": HOSTILE, "window_start": "mine", "Op": 7, **keys}
+
+
+def test_every_type_comes_back_as_it_went_in(place: Place) -> None:
+    if hasattr(place, "receiver"):
+        place.receiver.shape = TYPES
+    writer = place.sink().open(place.output, TYPES)
+    for number in (0, 1):
+        panes = [typed("full", FULL), typed("empty", EMPTY)]
+        writer.deliver(batch(panes, TYPES), delivery(place.output, number))
+    writer.close()
+    rows = {row["window_id"]: row for row in place.rows(TYPES)}
+    assert set(rows) == {"full", "empty"}
+    for name, wanted in FULL.items():
+        assert same(rows["full"][name], wanted), name
+        empty = rows["empty"][name]
+        # ClickHouse has no null arrays and tuples.
+        allowed = [None] if place.name != "clickhouse" else [None, [], {"a": None, "b": []}]
+        assert empty in allowed, name
+    assert rows["full"]["sequence"] == HOSTILE
+    assert (rows["full"]["window_start"], rows["full"]["Op"], rows["full"]["_sequence"]) == ("mine", 7, 3)
+
+
+AWKWARD = ['"quoted"', "semi;colon", "sel ect", "ünï₹", "per%cent", "q?mark", "{brace}"]
+
+
+def test_identifiers_may_hold_anything(place: Place) -> None:
+    output = f"{place.output} {AWKWARD[0]}" if place.name not in ("kafka_topic", "iceberg") else place.output
+    shape = PaneShape(keys=((AWKWARD[0], pa.string()),), values=tuple((name, pa.int64()) for name in AWKWARD[1:]))
+    row = {**pane("w", 0), AWKWARD[0]: HOSTILE, **{name: number for number, name in enumerate(AWKWARD[1:])}}
+    writer = place.sink().open(output, shape)
+    writer.deliver(batch([row], shape), delivery(output, 0))
+    writer.close()
+    (found,) = place.rows(shape, output)
+    assert found[AWKWARD[0]] == HOSTILE
+    assert [found[name] for name in AWKWARD[1:]] == list(range(len(AWKWARD) - 1))
+
+
+def test_window_ids_may_hold_anything(place: Place) -> None:
+    ids = [HOSTILE, "", "'", '"', "\\", "%s", "?", "{}", "ﷺ"]
+    shape = PaneShape(keys=(("bank", pa.string()),), values=(("total", pa.int64()),))
+    writer = place.sink().open(place.output, shape)
+    for number in (0, 1):
+        panes = [pane(name, number, total=number) for name in ids]
+        writer.deliver(batch(panes, shape), delivery(place.output, number))
+    writer.close()
+    assert {row["window_id"]: row["total"] for row in place.rows(shape)} == dict.fromkeys(ids, 1)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_infinite_floats_survive(place: Place, value: float) -> None:
+    shape = PaneShape(keys=(("bank", pa.string()),), values=(("ratio", pa.float64()),))
+    writer = place.sink().open(place.output, shape)
+    writer.deliver(batch([pane("w", 0, ratio=value)], shape), delivery(place.output, 0))
+    writer.close()
+    (row,) = place.rows(shape)
+    assert float(row["ratio"]) == value
