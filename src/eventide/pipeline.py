@@ -79,6 +79,13 @@ class Pipeline:
         """What it means, without sources and sinks."""
         return plan_of(self.aggregation, self.outputs, self.when_all_idle, generation)
 
+    def with_generation(self, generation: int) -> Pipeline:
+        """The same pipeline, whose results outrank those of every earlier generation."""
+        return Pipeline(
+            self.name, *self.outputs, state=self.state, when_all_idle=self.when_all_idle, dead_letters=self.dead_letter_sink,
+            buckets=self.buckets, generation=generation,
+        )  # fmt: skip
+
     def packages(self) -> list[str]:
         """The connector jars that its sources need; most need none."""
         from eventide.engine.session import KAFKA

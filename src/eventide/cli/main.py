@@ -6,6 +6,7 @@ import click
 
 from eventide import __version__
 from eventide.cli.demo import demo
+from eventide.cli.run import run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,3 +16,4 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(run)

@@ -17,8 +17,8 @@ class SparkUnavailable(EventideError):
     """Spark cannot be started here; says what is missing."""
 
 
-def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "eventide") -> Any:
-    """A local session with small, quiet defaults; one that runs already is used as it is."""
+def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "eventide", master: str | None = None) -> Any:
+    """A session with small, quiet defaults, on this machine unless told otherwise; one that runs already is used as it is."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -29,7 +29,7 @@ def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
-        SparkSession.builder.master(f"local[{cores}]")
+        SparkSession.builder.master(master or f"local[{cores}]")
         .appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

@@ -1,0 +1,36 @@
+"""Starting over: the old state is set aside, and the next generation's results replace the old ones in every sink."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.lease import Lease
+from eventide.errors import EventideError
+
+if TYPE_CHECKING:
+    from eventide.pipeline import Pipeline
+
+
+class CannotStartOver(EventideError):
+    """The state directory cannot be set aside from here."""
+
+
+def start_over(pipeline: Pipeline) -> tuple[Pipeline, Path | None]:
+    """The pipeline in its next generation, and where the old state was put (None: there was none)."""
+    state = str(pipeline.state)
+    if "://" in state and not state.startswith("file:"):
+        raise CannotStartOver(
+            f"move {state} aside yourself and give the pipeline generation=N + 1: only local state is moved from here."
+        )
+    files = LocalFiles(state)
+    facts = Journal(files).definition()
+    if facts is None:
+        return pipeline, None
+    Lease.take(files, state).release()
+    aside = files.root.with_name(f"{files.root.name}.generation-{facts['generation']}")
+    if aside.exists():
+        raise CannotStartOver(f"{aside} exists already; move it away first, so that nothing is overwritten.")
+    files.root.rename(aside)
+    return pipeline.with_generation(facts["generation"] + 1), aside
