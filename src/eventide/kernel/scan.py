@@ -90,11 +90,12 @@ class LaneScanner:
 
     def _arrivals(self, chunk: pl.DataFrame) -> pl.DataFrame:
         """Within a lane arrivals never go back, nor behind what was swept: such rows are raised, and counted."""
-        low = max(self.floor, self.carry.last_arrival if self.carry.last_arrival is not None else MIN_TIME)
-        raised = pl.max_horizontal(pl.col(ARRIVAL).cum_max(), pl.lit(low, dtype=pl.Int64)).alias(ARRIVAL)
+        before = MIN_TIME if self.carry.last_arrival is None else self.carry.last_arrival
+        in_order = pl.max_horizontal(pl.col(ARRIVAL).cum_max(), pl.lit(before, dtype=pl.Int64))
+        raised = pl.max_horizontal(in_order, pl.lit(self.floor, dtype=pl.Int64)).alias(ARRIVAL)
         rows = chunk.with_columns(pl.lit(self.lane[0], dtype=pl.Int64).alias(SOURCE), pl.lit(self.lane[1]).alias(LANE), raised)
         self.found.count("in", len(rows))
-        self.found.count("raised", int((chunk[ARRIVAL] < self.floor).sum()))
+        self.found.count("raised", int(chunk.select((in_order < self.floor).sum()).item()))
         return rows
 
     def _dead_letters(self, rows: pl.DataFrame) -> pl.DataFrame:
