@@ -8,7 +8,7 @@
 []
 """
 
-from eventide.registry.compatibility.levels import LEVELS, check, check_level, parse
+from eventide.registry.compatibility.levels import LEVELS, check, check_level, conflict, parse
 from eventide.registry.compatibility.schema import Incompatibility, InvalidSchema, ParsedSchema, Reference
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "Reference",
     "check",
     "check_level",
+    "conflict",
     "parse",
 ]
