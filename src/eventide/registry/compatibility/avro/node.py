@@ -26,7 +26,10 @@ class Field:
 
 
 class Node:
-    """One Avro type. Which slots are filled depends on `kind`; an unresolved name has kind ``"?"`` for a while."""
+    """One Avro type. Which slots are filled depends on `kind`; an unresolved name has kind ``"?"`` for a while.
+
+    Two types with the same `signature` read each other, so most pairs need no walk; None says that the walk decides.
+    """
 
     __slots__ = (
         "aliases",
@@ -38,12 +41,13 @@ class Node:
         "full",
         "is_error",
         "item",
+        "kind",
         "name",
         "props",
+        "signature",
         "size",
         "space",
         "symbols",
-        "kind",
     )
 
     def __init__(self, kind: str) -> None:
@@ -62,6 +66,7 @@ class Node:
         self.size = 0
         self.item: Node = self
         self.branches: list[Node] = []
+        self.signature: str | None = kind if kind in PRIMITIVES else None
 
     def named(self, name: str, space: str | None) -> Node:
         """This node under a name that belongs to a namespace."""
@@ -86,3 +91,18 @@ def shown(full: str, inside: str | None) -> str:
     """A full name as Java writes it inside a namespace: short where that is unambiguous."""
     space, _, name = full.rpartition(".")
     return name if space and space == inside and name not in KINDS else full
+
+
+def sign(node: Node) -> Node:
+    """The node with its signature, where it can be told from the node itself."""
+    kind = node.kind
+    if kind == "enum":
+        node.signature = f"enum {node.full} {node.default} {' '.join(node.symbols)}"
+    elif kind == "fixed":
+        node.signature = f"fixed {node.full} {node.size}"
+    elif kind == "union":
+        below = [branch.signature for branch in node.branches]
+        node.signature = None if None in below else f"[{','.join(map(str, below))}]"
+    elif kind in ("array", "map") and node.item.signature is not None:
+        node.signature = f"{kind}({node.item.signature})"
+    return node

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.registry.compatibility import json_text
 from eventide.registry.compatibility.avro import text
 from eventide.registry.compatibility.avro.default import is_valid
-from eventide.registry.compatibility.avro.node import NAMED, PRIMITIVES, Field, Node, qualified, split
+from eventide.registry.compatibility.avro.node import NAMED, PRIMITIVES, Field, Node, qualified, sign, split
 from eventide.registry.compatibility.schema import InvalidSchema
 
 _RESERVED = frozenset(
@@ -85,18 +85,19 @@ class _Parser:
                 node = Node(kind)
                 node.item = self._node(value[key], space)
                 self._holders.append(node)
-                return self._with_props(node, value)
+                return self._with_props(sign(node), value)
             if kind == "error" or kind in NAMED:
                 return self._named(kind, value, space)
             raise InvalidSchema(
-                'A schema "type" MUST be a primitive type or one of "enum", "fixed", "record", "error", "array" or "map".'
+                'A schema "type" MUST be a primitive type or one of "enum", "fixed", "record", "error", '
+                '"array" or "map".'
             )
         if isinstance(value, list):
             node = Node("union")
             node.branches = [self._node(branch, space) for branch in value]
             self._refuse_ambiguous(node)
             self._unions.append(node)
-            return node
+            return sign(node)
         raise InvalidSchema(f"Schema not yet supported: {json_text.write(value)}")
 
     def _find(self, name: str, space: str | None) -> Node:
@@ -133,7 +134,7 @@ class _Parser:
             self._refuse_name(alias)
         node.aliases = tuple(dict.fromkeys(qualified(*alias) for alias in aliases))
         self._define(node)
-        return node
+        return sign(node)
 
     def _fill_record(self, node: Node, value: dict[str, Any]) -> None:
         fields = value.get("fields")

@@ -10,7 +10,9 @@ _DESCRIPTIONS = {
     "FIXED_SIZE_MISMATCH": (
         "The size of FIXED type field at path '{path}' in the {reader} schema does not match with the {writer} schema"
     ),
-    "TYPE_MISMATCH": "The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema",
+    "TYPE_MISMATCH": (
+        "The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema"
+    ),
     "NAME_MISMATCH": "The name of the schema has changed (path '{path}')",
     "MISSING_ENUM_SYMBOLS": (
         "The {reader} schema is missing enum symbols '{info}' at path '{path}' in the {writer} schema"
@@ -41,8 +43,8 @@ _SENTENCES = {
         "(the {writer} schema) may write."
     ),
     "MISSING_UNION_BRANCH": (
-        "At {path} the union of the reader (the {reader} schema) has no branch for a type that the writer (the {writer} "
-        "schema) may write: {info}."
+        "At {path} the union of the reader (the {reader} schema) has no branch for a type that the writer (the "
+        "{writer} schema) may write: {info}."
     ),
     "READER_FIELD_MISSING_DEFAULT_VALUE": (
         "The reader (the {reader} schema) has the field '{info}' at {path} without a default; the writer (the {writer} "

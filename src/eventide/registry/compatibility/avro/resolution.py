@@ -79,6 +79,8 @@ def clashes(reader: Node, writer: Node) -> list[Clash]:
 def _quick(reader: Node, writer: Node, path: _Path) -> list[Clash] | None:
     """The verdict on a pair that needs no walk; None if it needs one."""
     left, right = reader.kind, writer.kind
+    if reader.signature is not None and reader.signature == writer.signature:
+        return _FINE
     if left in _PLAIN:
         if left == right or (left, right) in _PROMOTIONS:
             return _FINE
@@ -124,8 +126,8 @@ def _records(reader: Node, writer: Node, path: _Path) -> _Walk:
         source = written.get(field.name) if not field.aliases else _source(field, writer)
         if source is not None:
             left, right = field.type, source.type
-            kind = left.kind
-            if kind in _PLAIN and (kind == right.kind or (kind, right.kind) in _PROMOTIONS):
+            signature = left.signature
+            if signature is not None and signature == right.signature:
                 continue
             below = yield left, right, (*path, "fields", str(position), "type")
             if below:
