@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from eventide.registry.compatibility import avro
+from eventide.registry.compatibility import avro, jsonschema
 from eventide.registry.compatibility.schema import DIFFERENT_TYPES, Incompatibility, InvalidSchema, ParsedSchema
 
 LEVELS = (
@@ -33,6 +33,8 @@ def parse(
     """
     if kind == "AVRO":
         return avro.parse(text, references, strict=strict)
+    if kind == "JSON":
+        return jsonschema.parse(text, references)
     raise InvalidSchema(f"Invalid schema type {kind}")
 
 
@@ -78,6 +80,8 @@ def conflict(
 def _check(reader: ParsedSchema, writer: ParsedSchema, side: str) -> list[Incompatibility]:
     if isinstance(reader, avro.AvroSchema) and isinstance(writer, avro.AvroSchema):
         return avro.check(reader, writer, side)
+    if isinstance(reader, jsonschema.JsonSchema) and isinstance(writer, jsonschema.JsonSchema):
+        return jsonschema.check(reader, writer, side)
     message = f"The reader is {reader.kind} and the writer is {writer.kind}."
     fix = "Register the other kind of schema under a subject of its own."
     return [Incompatibility("SCHEMA_TYPE_CHANGED", "/", side, message, fix, DIFFERENT_TYPES)]

@@ -11,7 +11,14 @@ DIFFERENT_TYPES = "Incompatible because of different schema type"
 
 
 class InvalidSchema(EventideError, ValueError):
-    """The text is no schema of its language; the message is the detail that Confluent's service gives."""
+    """The text is no schema of its language; the message is the detail that Confluent's service gives.
+
+    Where that detail says little, `reason` says what is wrong.
+    """
+
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,140 @@
+"""What a JSON Schema says, sorted by form: the model in which Confluent compares two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import regex
+
+from eventide.registry.compatibility import json_text
+
+ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
+"""No default was given; a default of null is one."""
+
+MATCH_SECONDS = 0.05
+"""How long a pattern may think about one name; a pattern that blows up counts as not matching."""
+
+
+class Shape:
+    """One form of a schema: string, number, object, array, enum, const, not, combined, ref, empty, true, false...
+
+    `facts` has the plain keywords (bounds, pattern, required...); the other slots have the schemas inside.
+    """
+
+    __slots__ = (
+        "additional",
+        "additional_shape",
+        "branches",
+        "criterion",
+        "default",
+        "dependent",
+        "description",
+        "facts",
+        "form",
+        "generated",
+        "id",
+        "inner",
+        "patterns",
+        "properties",
+        "source",
+        "title",
+        "tuple_items",
+        "unevaluated",
+    )
+
+    def __init__(self, form: str, facts: dict[str, Any] | None = None) -> None:
+        self.form = form
+        self.facts: dict[str, Any] = facts if facts is not None else {}
+        self.id: str | None = None
+        self.title: str | None = None
+        self.description: str | None = None
+        self.default: Any = ABSENT
+        self.source: Any = None  # the JSON it was made from, or words that stand for it
+        self.inner: Shape | None = None  # the items of an array, what a not forbids, what a ref stands for
+        self.tuple_items: list[Shape] = []
+        self.properties: dict[str, Shape] = {}
+        self.patterns: list[tuple[str, Shape]] = []
+        self.dependent: dict[str, Shape] = {}
+        self.additional = True
+        self.additional_shape: Shape | None = None
+        self.unevaluated: Shape | None = None
+        self.criterion = ""
+        self.branches: list[Shape] = []
+        self.generated = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it allows everything."""
+        return self.form in ("empty", "true")
+
+    @property
+    def signature(self) -> object:
+        """The same for two shapes that were written alike."""
+        if isinstance(self.source, dict):
+            self.source = json_text.write(json_text.sort(self.source))
+        return self.source if self.source is not None else (self.form, id(self))
+
+    def resolved(self) -> Shape:
+        """What a reference leads to in the end; a reference that only leads to itself allows everything."""
+        shape, steps = self, 0
+        while shape.form == "ref" and shape.inner is not None:
+            shape, steps = shape.inner, steps + 1
+            if steps > 1000:
+                return Shape("empty")
+        return shape
+
+    def __repr__(self) -> str:
+        return f"Shape({self.form!r}, {self.facts!r})"
+
+
+def combined(criterion: str, branches: Iterable[Shape], *, generated: bool = False) -> Shape:
+    """Several shapes of which all, any or one must hold."""
+    shape = Shape("combined")
+    shape.criterion = criterion
+    shape.branches = list(branches)
+    shape.generated = generated
+    return shape
+
+
+def merge(one: Shape, other: Shape) -> Shape:
+    """Two shapes of the same form as one; what the second says wins."""
+    shape = Shape(one.form, {**one.facts, **other.facts})
+    if one.form == "object":
+        shape.facts["required"] = one.facts.get("required", frozenset()) | other.facts.get("required", frozenset())
+        shape.facts["dependencies"] = {**one.facts.get("dependencies", {}), **other.facts.get("dependencies", {})}
+    for name in ("id", "title", "description", "inner", "additional_shape", "unevaluated"):
+        given = getattr(other, name)
+        setattr(shape, name, getattr(one, name) if given is None else given)
+    shape.default = one.default if other.default is ABSENT else other.default
+    shape.tuple_items = one.tuple_items + other.tuple_items
+    shape.properties = {**one.properties, **other.properties}
+    shape.patterns = one.patterns + other.patterns
+    shape.dependent = {**one.dependent, **other.dependent}
+    shape.additional = one.additional and other.additional
+    return shape
+
+
+def in_java_order(keys: Iterable[str]) -> Iterator[str]:
+    """The keys as a Java hash set would list them, so that reasons come in the order that Confluent gives."""
+    found = list(dict.fromkeys(keys))
+    buckets = 16
+    while len(found) > buckets * 3 // 4:
+        buckets *= 2
+    return iter(sorted(found, key=lambda key: _spread(key) & (buckets - 1)))
+
+
+def _spread(key: str) -> int:
+    value = 0
+    encoded = key.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(encoded), 2):
+        value = (31 * value + (encoded[index] << 8 | encoded[index + 1])) & 0xFFFFFFFF
+    return value ^ (value >> 16)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether the pattern is found in the name; never, if it cannot be read or does not come to an end."""
+    try:
+        return regex.search(pattern, name, timeout=MATCH_SECONDS) is not None
+    except (regex.error, TimeoutError):
+        return False
