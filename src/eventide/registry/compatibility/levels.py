@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from eventide.registry.compatibility import avro, jsonschema
+from eventide.registry.compatibility import avro, jsonschema, protobuf
 from eventide.registry.compatibility.schema import DIFFERENT_TYPES, Incompatibility, InvalidSchema, ParsedSchema
 
 LEVELS = (
@@ -35,6 +35,8 @@ def parse(
         return avro.parse(text, references, strict=strict)
     if kind == "JSON":
         return jsonschema.parse(text, references)
+    if kind == "PROTOBUF":
+        return protobuf.parse(text, references, strict=strict)
     raise InvalidSchema(f"Invalid schema type {kind}")
 
 
@@ -82,6 +84,8 @@ def _check(reader: ParsedSchema, writer: ParsedSchema, side: str) -> list[Incomp
         return avro.check(reader, writer, side)
     if isinstance(reader, jsonschema.JsonSchema) and isinstance(writer, jsonschema.JsonSchema):
         return jsonschema.check(reader, writer, side)
+    if isinstance(reader, protobuf.ProtobufSchema) and isinstance(writer, protobuf.ProtobufSchema):
+        return protobuf.check(reader, writer, side)
     message = f"The reader is {reader.kind} and the writer is {writer.kind}."
     fix = "Register the other kind of schema under a subject of its own."
     return [Incompatibility("SCHEMA_TYPE_CHANGED", "/", side, message, fix, DIFFERENT_TYPES)]

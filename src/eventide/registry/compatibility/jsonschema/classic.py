@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eventide.registry.compatibility.java_order import in_java_order
 from eventide.registry.compatibility.jsonschema.loader import (
     DRAFT_4,
     DRAFT_7,
@@ -18,7 +19,7 @@ from eventide.registry.compatibility.jsonschema.loader import (
     schemas,
 )
 from eventide.registry.compatibility.jsonschema.locate import Document
-from eventide.registry.compatibility.jsonschema.shape import Shape, combined, in_java_order
+from eventide.registry.compatibility.jsonschema.shape import Shape, combined
 from eventide.registry.compatibility.schema import InvalidSchema
 
 _ARRAY = ("items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from eventide.registry.compatibility.java_order import in_java_order
 from eventide.registry.compatibility.jsonschema.changes import Change, below, is_compatible
 from eventide.registry.compatibility.jsonschema.diff import Walk
 from eventide.registry.compatibility.jsonschema.matching import largest_matching
 from eventide.registry.compatibility.jsonschema.scalars import bounds
-from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape, in_java_order, matches
+from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape, matches
 
 _MANY = 40
 _OBJECT = (("maxProperties", "MAX_PROPERTIES"), ("minProperties", "MIN_PROPERTIES"))

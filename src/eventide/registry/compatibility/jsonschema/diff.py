@@ -1,4 +1,4 @@
-"""Compares two shapes by Confluent's rules. The walk keeps its own stack and a budget, so every comparison comes to an end."""
+"""Compares two shapes by Confluent's rules; the walk keeps its own stack and a budget, so that it always ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns a JSON Schema into shapes: drafts 4, 6 and 7 the way Everit's loader does, 2019-09 and 2020-12 keyword by keyword."""
+"""Turns a JSON Schema into shapes: what the drafts share; `classic` and `modern` have what they do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences for what changed between two JSON Schemas: Confluent's line, ours with reader and writer, and how to mend it."""
+"""Sentences for what changed between two JSON Schemas: Confluent's line, ours, and how to mend it."""
 
 from __future__ import annotations
 

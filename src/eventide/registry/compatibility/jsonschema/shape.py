@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import regex
@@ -113,23 +113,6 @@ def merge(one: Shape, other: Shape) -> Shape:
     shape.dependent = {**one.dependent, **other.dependent}
     shape.additional = one.additional and other.additional
     return shape
-
-
-def in_java_order(keys: Iterable[str]) -> Iterator[str]:
-    """The keys as a Java hash set would list them, so that reasons come in the order that Confluent gives."""
-    found = list(dict.fromkeys(keys))
-    buckets = 16
-    while len(found) > buckets * 3 // 4:
-        buckets *= 2
-    return iter(sorted(found, key=lambda key: _spread(key) & (buckets - 1)))
-
-
-def _spread(key: str) -> int:
-    value = 0
-    encoded = key.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(encoded), 2):
-        value = (31 * value + (encoded[index] << 8 | encoded[index + 1])) & 0xFFFFFFFF
-    return value ^ (value >> 16)
 
 
 def matches(pattern: str, name: str) -> bool:
