@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 from eventide.registry.compatibility import avro, jsonschema, protobuf
@@ -19,6 +20,8 @@ LEVELS = (
 )
 """Every compatibility level, as clients spell them."""
 
+_CACHED_LENGTH = 50_000  # longer texts are rare, and a few thousand of them would not fit the memory
+
 
 def parse(
     kind: str, text: str, references: Mapping[str, str] = MappingProxyType({}), *, strict: bool = True
@@ -31,6 +34,13 @@ def parse(
     Raises:
         InvalidSchema: the text is no schema of that kind.
     """
+    if len(text) > _CACHED_LENGTH:
+        return _parse(kind, text, tuple(references.items()), strict)
+    return _parse_cached(kind, text, tuple(references.items()), strict)
+
+
+def _parse(kind: str, text: str, given: tuple[tuple[str, str], ...], strict: bool) -> ParsedSchema:
+    references = dict(given)
     if kind == "AVRO":
         return avro.parse(text, references, strict=strict)
     if kind == "JSON":
@@ -38,6 +48,9 @@ def parse(
     if kind == "PROTOBUF":
         return protobuf.parse(text, references, strict=strict)
     raise InvalidSchema(f"Invalid schema type {kind}")
+
+
+_parse_cached = lru_cache(maxsize=4096)(_parse)
 
 
 def check(reader: ParsedSchema, writer: ParsedSchema) -> list[Incompatibility]:

@@ -24,8 +24,9 @@ class AvroSchema:
 
     kind = "AVRO"
 
-    def __init__(self, root: Node, known: frozenset[str]) -> None:
+    def __init__(self, root: Node, known: frozenset[str], recursive: bool) -> None:
         self.root = root
+        self.recursive = recursive
         self._known = known
         self.canonical = text.canonical(root, known)
 
@@ -68,7 +69,7 @@ def parse(schema: str, references: Mapping[str, str], *, strict: bool = True) ->
 def check(reader: AvroSchema, writer: AvroSchema, side: str = "new") -> list[Incompatibility]:
     """Every reason why `reader` cannot read what `writer` wrote."""
     try:
-        found = clashes(reader.root, writer.root)
+        found = clashes(reader.root, writer.root, recursive=reader.recursive and writer.recursive)
     except Ambiguous as error:
         verbose = f"Unexpected exception during compatibility check: {error}"
         fix = "Take back the alias that names a field which the writer still has."

@@ -22,8 +22,8 @@ _JAVA_DOUBLE = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?
 _MAX_INT = 2**31 - 1
 
 
-def read(schema: str, references: Iterable[str] = (), *, strict: bool = True) -> tuple[Node, frozenset[str]]:
-    """The root type of the text, and the full names of the types that the references define.
+def read(schema: str, references: Iterable[str] = (), *, strict: bool = True) -> tuple[Node, frozenset[str], bool]:
+    """The root type of the text, the full names that the references define, and whether types may lead to themselves.
 
     `strict` is how a new schema is read: defaults must fit their fields and names must be plain ASCII. What is
     already registered is read with ``strict=False``.
@@ -32,7 +32,7 @@ def read(schema: str, references: Iterable[str] = (), *, strict: bool = True) ->
     known = [parser.read(reference) for reference in references]
     root = parser.read(schema)
     parser.resolve()
-    return parser.resolved(root), frozenset(parser.resolved(node).full for node in known)
+    return parser.resolved(root), frozenset(parser.resolved(node).full for node in known), bool(parser.owed)
 
 
 class _Parser:
@@ -41,7 +41,7 @@ class _Parser:
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
         self._types: dict[str, Node] = {}
-        self._owed: dict[str, Node] = {}
+        self.owed: dict[str, Node] = {}
         self._unions: list[Node] = []
         self._holders: list[Node] = []
         self._records: list[Node] = []
@@ -54,10 +54,10 @@ class _Parser:
 
     def resolve(self) -> None:
         """Put the type in the place of every name that stood for it."""
-        for name in self._owed:
+        for name in self.owed:
             if name not in self._types:
                 raise InvalidSchema(f"Undefined schema: {name}")
-        if not self._owed:
+        if not self.owed:
             return
         for record in self._records:
             for field in record.fields:
@@ -106,9 +106,9 @@ class _Parser:
         full = qualified(name, space) if "." not in name else name
         found = self._types.get(full) or self._types.get(name)
         if found is None:
-            found = self._owed.get(full)
+            found = self.owed.get(full)
             if found is None:
-                found = self._owed[full] = Node("?").named(*split(full, None))
+                found = self.owed[full] = Node("?").named(*split(full, None))
         return found
 
     def _named(self, kind: str, value: dict[str, Any], space: str | None) -> Node:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from eventide.registry.compatibility.avro.node import Field, Node
+from eventide.registry.compatibility.avro.node import NAMED, Field, Node
 
 MAX_REASONS = 200
 """Reasons kept for one pair. A type used twice by a type used twice by ... would list the same reason 2ⁿ times."""
@@ -49,14 +49,18 @@ _Walk = Generator[_Pair, list[Clash], list[Clash]]
 _FINE: list[Clash] = []
 
 
-def clashes(reader: Node, writer: Node) -> list[Clash]:
-    """Every reason why `reader` cannot read what `writer` wrote."""
+def clashes(reader: Node, writer: Node, *, recursive: bool = True) -> list[Clash]:
+    """Every reason why `reader` cannot read what `writer` wrote.
+
+    Unless both are `recursive`, a union passes over branches of another name without a look inside: only where types
+    lead back to themselves does it matter, as in Java, which pairs were looked at before.
+    """
     memo: dict[tuple[int, int], list[Clash]] = {}
     quick = _quick(reader, writer, ())
     if quick is not None:
         return quick
     memo[id(reader), id(writer)] = _FINE
-    stack = [((id(reader), id(writer)), _compare(reader, writer, ()))]
+    stack = [((id(reader), id(writer)), _compare(reader, writer, (), recursive))]
     answer: list[Clash] | None = None
     while stack:
         key, walk = stack[-1]
@@ -72,7 +76,7 @@ def clashes(reader: Node, writer: Node) -> list[Clash]:
             answer = _quick(left, right, path)
             if answer is None:
                 memo[key] = _FINE
-                stack.append((key, _compare(left, right, path)))
+                stack.append((key, _compare(left, right, path, recursive)))
     return answer or []
 
 
@@ -90,9 +94,9 @@ def _quick(reader: Node, writer: Node, path: _Path) -> list[Clash] | None:
     return [_mismatch(reader, writer, path)]
 
 
-def _compare(reader: Node, writer: Node, path: _Path) -> _Walk:
+def _compare(reader: Node, writer: Node, path: _Path, recursive: bool) -> _Walk:
     if reader.kind == "union" or writer.kind == "union":
-        return _unions(reader, writer, path)
+        return _unions(reader, writer, path, recursive)
     if reader.kind == "record":
         return _records(reader, writer, path)
     if reader.kind == "enum" or reader.kind == "fixed":
@@ -141,7 +145,7 @@ def _records(reader: Node, writer: Node, path: _Path) -> _Walk:
     return found
 
 
-def _unions(reader: Node, writer: Node, path: _Path) -> _Walk:
+def _unions(reader: Node, writer: Node, path: _Path, recursive: bool) -> _Walk:
     found: list[Clash] = []
     if writer.kind == "union":
         for index, branch in enumerate(writer.branches):
@@ -155,6 +159,8 @@ def _unions(reader: Node, writer: Node, path: _Path) -> _Walk:
                 found.append(Clash("MISSING_UNION_BRANCH", place, info, reader, writer))
         return found
     for branch in reader.branches:
+        if not recursive and branch.kind == writer.kind and branch.kind in NAMED and _names(branch, writer, ()):
+            continue
         if not (yield branch, writer, ()):
             return found
     info = f"reader union lacking writer type: {writer.kind.upper()}"

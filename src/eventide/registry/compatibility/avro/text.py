@@ -101,13 +101,27 @@ def _field(field: Field, known: set[str], space: str | None, *, tidy: bool) -> d
     if field.doc is not None:
         value["doc"] = field.doc
     if field.has_default:
-        value["default"] = json_text.sort(field.default) if tidy else field.default
+        value["default"] = _tidy_default(field.type, field.default) if tidy else field.default
     if field.order != "ascending":
         value["order"] = field.order
     if field.aliases:
         value["aliases"] = sorted(field.aliases) if tidy else list(field.aliases)
     value.update(json_text.sort(field.props) if tidy else field.props)
     return value
+
+
+def _tidy_default(node: Node, value: Any) -> Any:
+    """The default as its type has it: 1 is 1.0 for a double. Of a union, the first branch decides."""
+    if node.kind == "union" and node.branches:
+        node = node.branches[0]
+    if node.kind in ("float", "double") and type(value) is int:
+        return float(value)
+    if node.kind == "array" and isinstance(value, list):
+        return [_tidy_default(node.item, item) for item in value]
+    if isinstance(value, dict) and node.kind in ("map", "record"):
+        types = {field.name: field.type for field in node.fields}
+        return {key: _tidy_default(types.get(key, node.item), value[key]) for key in sorted(value)}
+    return json_text.sort(value)
 
 
 def _tidy_props(node: Node) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class _Comparison:
         return answer or []
 
     def _imported(self, before: str, after: str) -> _Walk:
-        left, right = self._original.types[before], self._update.types[after]
+        left, right = self._original.defined(before), self._update.defined(after)
         if not isinstance(left.element, Message) or not isinstance(right.element, Message):
             return []
         path = tuple(_local(before, left).split("."))
@@ -173,7 +173,7 @@ class _Comparison:
         )
         if full[0] is None or full[1] is None:
             return [("FIELD_NAMED_TYPE_CHANGED", here)] if before != after else []
-        left, right = self._original.types[full[0]], self._update.types[full[1]]
+        left, right = self._original.defined(full[0]), self._update.defined(full[1])
         if _local(full[0], left) != _local(full[1], right):
             return [("FIELD_NAMED_TYPE_CHANGED", here)]
         if left.document == right.document == HERE or left.element is right.element:

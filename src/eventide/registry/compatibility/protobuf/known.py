@@ -30,6 +30,21 @@ _CONFLUENT = {
         """,
 }
 
+_GOOGLE = (
+    *("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type"),
+    "wrappers",
+)
+_TYPES = (
+    *("calendar_period", "color", "date", "datetime", "dayofweek", "decimal", "expr", "fraction", "interval"),
+    *("latlng", "money", "month", "phone_number", "postal_address", "quaternion", "timeofday"),
+)
+KNOWN = (
+    *_CONFLUENT,
+    *(f"google/protobuf/{name}.proto" for name in _GOOGLE),
+    *(f"google/type/{name}.proto" for name in _TYPES),
+)
+"""The names of those files. What google/type defines is known where the package googleapis-common-protos is."""
+
 
 @lru_cache(maxsize=64)
 def known_file(name: str) -> File | None:
@@ -39,13 +54,10 @@ def known_file(name: str) -> File | None:
 
     if name in _CONFLUENT:
         return read(_CONFLUENT[name])
-    if not name.startswith(("google/protobuf/", "google/type/")) or not name.endswith(".proto"):
-        return None
-    module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
-    if not module.replace(".", "").replace("_", "").isalnum():
+    if name not in KNOWN:
         return None
     try:
-        descriptor = import_module(module).DESCRIPTOR
+        descriptor = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2").DESCRIPTOR
     except ImportError:
         return None
     from google.protobuf import descriptor_pb2

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from eventide.registry.compatibility.protobuf.element import Enum, Extend, Field, File, Message
-from eventide.registry.compatibility.protobuf.known import known_file
+from eventide.registry.compatibility.protobuf.known import KNOWN, known_file
 
 HERE = ""
 """The document of what the file itself defines."""
@@ -39,22 +40,11 @@ class Names:
         self.types: dict[str, Defined] = {}
         self.extensions: dict[str, Field] = {}
         for name, imported in imports.items():
-            self._collect(name, imported)
-        for name in (*file.imports, *file.public_imports, *file.weak_imports):
-            self._collect_known(name, set(imports))
-        self._collect(HERE, file)
+            self.collect(name, imported)
+        self.collect(HERE, file)
 
-    def _collect_known(self, name: str, seen: set[str]) -> None:
-        waiting = [name]
-        while waiting:
-            name = waiting.pop()
-            known = None if name in seen else known_file(name)
-            if known is not None:
-                seen.add(name)
-                self._collect(name, known)
-                waiting += known.public_imports
-
-    def _collect(self, document: str, file: File) -> None:
+    def collect(self, document: str, file: File) -> None:
+        """Add what a document defines."""
         package = file.package or ""
         self._extend(file.extends, package)
         waiting: list[tuple[str, Message | Enum]] = [(package, inner) for inner in file.types]
@@ -73,16 +63,26 @@ class Names:
 
     def resolve(self, name: str, package: str, scope: tuple[str, ...]) -> str | None:
         """The full name of what the name means in that scope of that package."""
-        return _resolve(self.types, name, package, scope)
+        full = _resolve(self.types, name, package, scope)
+        return full if full is not None or not _may_be_known(name) else _resolve(_known().types, name, package, scope)
 
     def resolve_extension(self, name: str, scope: tuple[str, ...]) -> str | None:
         """The full name of the extension that an option's name means."""
-        return _resolve(self.extensions, name, self.package, scope)
+        full = _resolve(self.extensions, name, self.package, scope)
+        return full if full is not None else _resolve(_known().extensions, name, self.package, scope)
+
+    def extension(self, full: str) -> Field | None:
+        """The field that an extension of that full name adds."""
+        return self.extensions.get(full) or _known().extensions.get(full)
+
+    def defined(self, full: str) -> Defined:
+        """What is defined under a full name that was resolved."""
+        return self.types.get(full) or _known().types[full]
 
     def find(self, name: str, package: str, scope: tuple[str, ...]) -> Defined | None:
         """What the name means in that scope of that package."""
         full = self.resolve(name, package, scope)
-        return self.types[full] if full is not None else None
+        return self.defined(full) if full is not None else None
 
 
 def _resolve(table: Mapping[str, object], name: str, package: str, scope: tuple[str, ...]) -> str | None:
@@ -95,3 +95,18 @@ def _resolve(table: Mapping[str, object], name: str, package: str, scope: tuple[
             return full
         parts.pop()
     return name if name in table else None
+
+
+def _may_be_known(name: str) -> bool:
+    return any(part in name for part in ("google", "protobuf", "confluent", "type"))
+
+
+@lru_cache(maxsize=1)
+def _known() -> Names:
+    """What the files define that every schema may import; every schema knows them, imported or not."""
+    names = Names(File(), {})
+    for name in KNOWN:
+        file = known_file(name)
+        if file is not None:
+            names.collect(name, file)
+    return names

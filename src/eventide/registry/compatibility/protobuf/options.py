@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.registry.compatibility.protobuf.element import Option, Word
+from eventide.registry.compatibility.protobuf.element import Field, Message, Option, Word
 from eventide.registry.compatibility.protobuf.names import Names
 
 _ESCAPES = str.maketrans(
@@ -30,14 +30,16 @@ def tidy(options: list[Option], names: Names, scope: tuple[str, ...]) -> list[Op
         full = names.resolve_extension(option.name, scope) if option.custom else None
         if full is not None:
             option = Option(full, _flat(option.value), custom=True)
+        option = Option(option.name, _qualified(option.value, names, scope), option.custom)
         found.setdefault(option.name, []).append(option)
     result: list[Option] = []
     for name in sorted(found):
-        field = names.extensions.get(name)
+        field = names.extension(name)
         if field is not None and field.label != "repeated":
             merged = found[name][0]
             for option in found[name][1:]:
-                merged = Option(name, _merged(merged.value, option.value), custom=True)
+                value = _merged(merged.value, option.value, _fields_of(field, names), names)
+                merged = Option(name, value, custom=True)
             result.append(merged)
         else:
             result += found[name]
@@ -48,15 +50,38 @@ def _flat(value: Any) -> Any:
     return {value.name: _flat(value.value)} if isinstance(value, Option) else value
 
 
-def _merged(before: Any, after: Any) -> Any:
+def _qualified(value: Any, names: Names, scope: tuple[str, ...]) -> Any:
+    """The value with the full names of the extensions that it sets."""
+    if isinstance(value, list):
+        return [_qualified(item, names, scope) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        full = names.resolve_extension(key[1:-1], scope) if key.startswith("[") else None
+        found.setdefault(key if full is None else f"[{full}]", _qualified(item, names, scope))
+    return found
+
+
+def _fields_of(field: Field | None, names: Names) -> dict[str, Field]:
+    """The fields of the message that a field holds; none if that is not known."""
+    found = names.find(field.type, names.package, ()) if field is not None else None
+    if found is None or not isinstance(found.element, Message):
+        return {}
+    return {inner.name: inner for inner in found.element.all_fields()}
+
+
+def _merged(before: Any, after: Any, fields: dict[str, Field], names: Names) -> Any:
+    """Two values of one option: a singular field takes the last value, a repeated one collects them all."""
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return after
     merged = dict(before)
     for key, value in after.items():
+        field = fields.get(key)
         if key not in merged:
             merged[key] = value
-        elif isinstance(merged[key], dict) and isinstance(value, dict):
-            merged[key] = _merged(merged[key], value)
+        elif field is not None and field.label != "repeated":
+            merged[key] = _merged(merged[key], value, _fields_of(field, names), names)
         else:
             first = merged[key] if isinstance(merged[key], list) else [merged[key]]
             rest = value if isinstance(value, list) else [value]
@@ -104,7 +129,7 @@ def _number(word: Word) -> str:
     except ValueError:
         pass
     try:
-        number = float(word)
+        number = float(word.rstrip("fF") if word[:2] not in ("0x", "0X") else word)
     except ValueError:
         return str(word)
     if number != number or number in (float("inf"), float("-inf")):

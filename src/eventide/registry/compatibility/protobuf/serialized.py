@@ -114,7 +114,7 @@ class _Builder:
             made.type = _KINDS[field.type]
         else:
             made.type_name = self._full(field.type, scope)
-            found = self._names.types.get(made.type_name[1:])
+            found = self._names.find(field.type, self._names.package, scope)
             is_enum = found is not None and isinstance(found.element, Enum)
             made.type = _KINDS["enum" if is_enum else "message"]
         if field.default is not None:
