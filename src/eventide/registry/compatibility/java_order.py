@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 
-def in_java_order(keys: Iterable[str]) -> Iterator[str]:
-    """The keys as a Java hash set would list them, so that reasons come in the order that Confluent gives."""
+def in_java_order(keys: Iterable[str], size: int = 0) -> Iterator[str]:
+    """The keys as a Java hash set of that size would list them; of their own number if no size is given."""
     found = list(dict.fromkeys(keys))
+    if len(found) < 2:
+        return iter(found)
     buckets = 16
-    while len(found) > buckets * 3 // 4:
+    while (size or len(found)) > buckets * 3 // 4:
         buckets *= 2
     return iter(sorted(found, key=lambda key: _spread(key) & (buckets - 1)))
 
 
+@lru_cache(maxsize=10_000)
 def _spread(key: str) -> int:
     value = 0
     encoded = key.encode("utf-16-be", "surrogatepass")

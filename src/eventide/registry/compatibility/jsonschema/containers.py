@@ -18,7 +18,9 @@ _CONTAINS = (("maxContains", "MAX_CONTAINS"), ("minContains", "MIN_CONTAINS"))
 def objects(original: Shape, update: Shape) -> Walk:
     """The changes between two objects."""
     changes = _required(original, update)
-    for name in in_java_order([*original.properties, *update.properties]):
+    names = {**original.properties, **update.properties}
+    changed = [name for name in names if not _is_same(original.properties.get(name), update.properties.get(name))]
+    for name in in_java_order(changed, len(names)):
         before, after = original.properties.get(name), update.properties.get(name)
         if before is not None and after is not None:
             found = yield before, after
@@ -115,6 +117,10 @@ def _covering(shape: Shape, name: str | None) -> Shape | None:
     if shape.additional and shape.unevaluated is not None and shape.unevaluated.form not in ("false", "empty", "true"):
         return shape.unevaluated
     return None
+
+
+def _is_same(before: Shape | None, after: Shape | None) -> bool:
+    return before is not None and after is not None and before.is_twin_of(after)
 
 
 def _required(original: Shape, update: Shape) -> list[Change]:

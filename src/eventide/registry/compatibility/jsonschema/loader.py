@@ -57,6 +57,7 @@ class Loader:
         self._library = library
         self._targets: dict[str, Shape] = {}
         self._waiting: list[tuple[Shape, Any, Document, str]] = []
+        self._references = 0
 
     def load_all(self, root: Document) -> Shape:
         """The shape of the document; what references lead to is loaded after it, so that no chain of them goes deep."""
@@ -75,7 +76,11 @@ class Loader:
         given = value.get("id" if self.draft == DRAFT_4 else "$id")
         if isinstance(given, str) and "$ref" not in value:
             base = join(base, given)
-        return self.load_object(value, document, base)
+        references = self._references
+        shape = self.load_object(value, document, base)
+        if references == self._references:
+            shape.self_contained = self.draft
+        return shape
 
     def load_object(self, value: dict[str, Any], document: Document, base: str) -> Shape:
         """The shape of a schema that is an object."""
@@ -83,6 +88,7 @@ class Loader:
 
     def reference(self, ref: Any, document: Document, base: str) -> Shape:
         """A shape that stands for another one; the other is loaded once, and later."""
+        self._references += 1
         value, target, address = self._library.find(_string("$ref", ref), document, base)
         knot = self._targets.get(address)
         if knot is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 import regex
-
-from eventide.registry.compatibility import json_text
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """No default was given; a default of null is one."""
@@ -37,7 +36,9 @@ class Shape:
         "inner",
         "patterns",
         "properties",
+        "self_contained",
         "source",
+        "source_text",
         "title",
         "tuple_items",
         "unevaluated",
@@ -51,6 +52,8 @@ class Shape:
         self.description: str | None = None
         self.default: Any = ABSENT
         self.source: Any = None  # the JSON it was made from, or words that stand for it
+        self.source_text: str | None = None
+        self.self_contained = 0  # the draft, if nothing in it refers to anything else
         self.inner: Shape | None = None  # the items of an array, what a not forbids, what a ref stands for
         self.tuple_items: list[Shape] = []
         self.properties: dict[str, Shape] = {}
@@ -71,9 +74,15 @@ class Shape:
     @property
     def signature(self) -> object:
         """The same for two shapes that were written alike."""
-        if isinstance(self.source, dict):
-            self.source = json_text.write(json_text.sort(self.source))
-        return self.source if self.source is not None else (self.form, id(self))
+        if self.source_text is None and isinstance(self.source, dict):
+            self.source_text = json.dumps(self.source, sort_keys=True)
+        return self.source_text or self.source or (self.form, id(self))
+
+    def is_twin_of(self, other: Shape) -> bool:
+        """Whether both were written alike and mean the same wherever they stand: then there is nothing to compare."""
+        if not self.self_contained or self.self_contained != other.self_contained:
+            return False
+        return self.form == other.form and self.signature == other.signature
 
     def resolved(self) -> Shape:
         """What a reference leads to in the end; a reference that only leads to itself allows everything."""

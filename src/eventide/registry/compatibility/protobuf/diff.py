@@ -28,6 +28,8 @@ _GROUPS = {
     "double": "DOUBLE",
 }
 
+_NO_FIELD: tuple[Field | None, str | None] = (None, None)
+
 Path = tuple[str, ...]
 Change = tuple[str, Path]
 _Walk = Generator[tuple[str, str], list[Change], list[Change]]
@@ -107,8 +109,10 @@ class _Comparison:
         old, new = _by_number(before), _by_number(after)
         gone = _deleted_oneofs(before, after)
         for number in sorted({*old, *new}):
-            left, left_oneof = old.get(number, (None, None))
-            right, right_oneof = new.get(number, (None, None))
+            left, left_oneof = old.get(number, _NO_FIELD)
+            right, right_oneof = new.get(number, _NO_FIELD)
+            if left_oneof == right_oneof and left is not None and right is not None and _is_same(left, right):
+                continue
             here = (*path, str(number))
             if right is None and left is not None:
                 if left_oneof is None:
@@ -182,6 +186,10 @@ class _Comparison:
         if all(kind in COMPATIBLE for kind, _ in found):
             return found
         return [*found, ("FIELD_NAMED_TYPE_CHANGED", here)]
+
+
+def _is_same(left: Field, right: Field) -> bool:
+    return left.type == right.type and left.name == right.name and left.label == right.label and left.type in SCALARS
 
 
 def _local(full: str, defined: Defined) -> str:
