@@ -20,6 +20,7 @@ _FIELD_RESERVED = frozenset(("default", "doc", "name", "order", "type", "aliases
 _STRICT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _JAVA_DOUBLE = re.compile(r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)")
 _MAX_INT = 2**31 - 1
+_BARE = {name: Node(name) for name in PRIMITIVES}  # never changed, so one of each is enough
 
 
 def read(schema: str, references: Iterable[str] = (), *, strict: bool = True) -> tuple[Node, frozenset[str], bool]:
@@ -101,8 +102,8 @@ class _Parser:
         raise InvalidSchema(f"Schema not yet supported: {json_text.write(value)}")
 
     def _find(self, name: str, space: str | None) -> Node:
-        if name in PRIMITIVES:
-            return Node(name)
+        if name in _BARE:
+            return _BARE[name]
         full = qualified(name, space) if "." not in name else name
         found = self._types.get(full) or self._types.get(name)
         if found is None:
