@@ -42,8 +42,8 @@ def parsing_form(node: Node) -> str:
 def fingerprint(text: str) -> int:
     """CRC-64-AVRO of a parsing canonical form.
 
-    >>> f"{fingerprint('"string"'):016x}"
-    '8f014872634503c7'
+    >>> hex(fingerprint('"string"'))
+    '0x8f014872634503c7'
     """
     value = _EMPTY
     for byte in text.encode():
