@@ -120,8 +120,7 @@ def reference_exists(subject: str, version: int) -> Fault:
     return Fault(
         422,
         42206,
-        "One or more references exist to the schema "
-        f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
+        f"One or more references exist to the schema {{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
     )
 
 
@@ -136,13 +135,18 @@ def owner_missing(subject: str) -> Fault:
         422,
         42251,
         f"Subject '{subject}' has no owner and the policy of this registry requires one. Name one with "
-        "PUT /eventide/v1/owners/{prefix}, or put an `owner` into the schema's metadata.properties.",
+        "PUT /eventide/v1/owners, or put an `owner` into the schema's metadata.properties.",
     )
 
 
 def name_refused(subject: str, pattern: str, hint: str) -> Fault:
     """42252, ours: the naming rule of its prefix does not take this subject."""
     return Fault(422, 42252, f"Subject '{subject}' does not match the naming rule {pattern!r}. {hint}".rstrip())
+
+
+def denied(name: str, role: str, subject: str) -> Fault:
+    """40301."""
+    return Fault(403, 40301, f"User is denied operation: '{name}' may not {role} '{subject or 'the registry'}'.")
 
 
 def store_down(detail: str) -> Fault:

@@ -18,7 +18,10 @@ RuleSet = dict[str, Any]
 
 
 def guid(
-    text: str | None, references: Sequence[Reference] = (), metadata: Metadata | None = None, rules: RuleSet | None = None
+    text: str | None,
+    references: Sequence[Reference] = (),
+    metadata: Metadata | None = None,
+    rules: RuleSet | None = None,
 ) -> str:
     """The MD5 of text, references, metadata and rules, written as a UUID: the same in every registry.
 

@@ -65,9 +65,7 @@ class Entry:
         """What every answer about a schema has: type, references, metadata, rules and the text."""
         body: Json = {"guid": self.guid, "schemaType": self.kind}
         if self.references:
-            body["references"] = [
-                {"name": r.name, "subject": r.subject, "version": r.version} for r in self.references
-            ]
+            body["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in self.references]
         if self.metadata is not None:
             body["metadata"] = self.metadata
         if self.rules is not None:

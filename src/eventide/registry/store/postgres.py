@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -32,7 +31,6 @@ class PostgresStore:
         self._mine = threading.local()
         self._lock = threading.Lock()
         self._connections: list[psycopg.Connection[Any]] = []
-        self._revision_seen: tuple[float, int] | None = None
         with self.write() as session:
             for statement in TABLES:
                 filled = statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", big="BIGINT")
@@ -64,8 +62,7 @@ class PostgresStore:
         with self._transaction("BEGIN") as session:
             session._run(f"SELECT pg_advisory_xact_lock({_ONE_WRITER})", ())
             yield session
-            if session.replaced:
-                session.put_fact("revision", str(int(session.fact("revision") or 0) + 1))
+            session.finish()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
@@ -91,15 +88,9 @@ class PostgresStore:
             raise StoreUnavailable(str(error).strip()) from error
 
     def revision(self) -> int:
-        """As in `Store`; asked of the database at most once a second."""
-        now = time.monotonic()
-        seen = self._revision_seen
-        if seen is not None and now - seen[0] < 1.0:
-            return seen[1]
+        """As in `Store`; a round trip to the database."""
         with self.read() as session:
-            number = int(session.fact("revision") or 0)
-        self._revision_seen = (now, number)
-        return number
+            return int(session.fact("revision") or 0)
 
     def close(self) -> None:
         """Close every connection."""

@@ -25,6 +25,14 @@ class Session(GovernanceTables):
         super().__init__(run)
         self.replaced = False
         """Did this transaction change something that was already readable by id?"""
+        self.revision: int | None = None
+        """The store's new revision, if this transaction replaced something; known when it is about to commit."""
+
+    def finish(self) -> None:
+        """The last thing before a commit: let every process know that something readable by id has changed."""
+        if self.replaced:
+            self.revision = int(self.fact("revision") or 0) + 1
+            self.put_fact("revision", str(self.revision))
 
     # versions
 
@@ -36,9 +44,7 @@ class Session(GovernanceTables):
 
     def latest(self, subject: str) -> Entry | None:
         """The highest version that is not deleted."""
-        rows = self._run(
-            f"{_ENTRY} WHERE v.subject = ? AND v.deleted = 0 ORDER BY v.version DESC LIMIT 1", (subject,)
-        )
+        rows = self._run(f"{_ENTRY} WHERE v.subject = ? AND v.deleted = 0 ORDER BY v.version DESC LIMIT 1", (subject,))
         return _entry(rows[0]) if rows else None
 
     def entries(self, subject: str, *, deleted: bool = False) -> list[Entry]:
@@ -85,6 +91,14 @@ class Session(GovernanceTables):
         where, values = _prefix_filter(context, prefix)
         rows = self._run(f"SELECT v.subject, MIN(v.deleted) FROM versions v WHERE {where} GROUP BY v.subject", values)
         return [(str(r[0]), bool(r[1])) for r in rows]
+
+    def version_counts(self, context: str | None, prefix: str) -> dict[str, int]:
+        """How many versions each subject with a prefix has, soft deleted ones left out."""
+        where, values = _prefix_filter(context, prefix)
+        rows = self._run(
+            f"SELECT v.subject, COUNT(*) FROM versions v WHERE {where} AND v.deleted = 0 GROUP BY v.subject", values
+        )
+        return {str(r[0]): int(r[1]) for r in rows}
 
     def has_subject(self, subject: str, *, deleted: bool) -> bool:
         """Is there such a subject, or, if a whole context is named, any subject in it?"""
@@ -210,10 +224,6 @@ class Session(GovernanceTables):
         """Every context that ever had a subject, the default one first."""
         rows = self._run("SELECT context FROM counters WHERE context <> '.' ORDER BY context", ())
         return [DEFAULT_CONTEXT, *(str(r[0]) for r in rows)]
-
-    def forget_context(self, context: str) -> None:
-        """Take an empty context off the list; its counter goes with it."""
-        self._run("DELETE FROM counters WHERE context = ?", (context,))
 
     def referrers(self, subject: str, version: int, *, deleted: bool) -> list[tuple[str, int]]:
         """The (context, id) of every schema that refers to a version."""

@@ -65,8 +65,7 @@ class SqliteStore:
         """The only writer; waits for another process to finish, commits at the end."""
         with _translated(), self._transaction("BEGIN IMMEDIATE") as session:
             yield session
-            if session.replaced:
-                session.put_fact("revision", str(int(session.fact("revision") or 0) + 1))
+            session.finish()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:

@@ -35,7 +35,7 @@ class Writer:
     and answered. So a timeout always means that nothing was stored.
     """
 
-    def __init__(self, store: Store, *, wait_seconds: float = 30.0, after_commit: Callable[[bool], None]) -> None:
+    def __init__(self, store: Store, *, wait_seconds: float = 30.0, after_commit: Callable[[int], None]) -> None:
         self._store = store
         self._wait_seconds = wait_seconds
         self._after_commit = after_commit
@@ -80,17 +80,16 @@ class Writer:
     def _apply(self, batch: list[_Job]) -> None:
         if not batch:
             return
-        replaced = False
         try:
             with self._store.write() as session:
                 for job in batch:
                     self._apply_one(session, job)
-                replaced = session.replaced
         except BaseException as error:  # the commit failed: nobody may be told otherwise
             for job in batch:
                 job.future.set_exception(error)
             return
-        self._after_commit(replaced)
+        if session.revision is not None:
+            self._after_commit(session.revision)
         for job in batch:
             if job.error is not None:
                 job.future.set_exception(job.error)
