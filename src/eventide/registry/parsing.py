@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from eventide.registry.compatibility import InvalidSchema, ParsedSchema, parse
 from eventide.registry.compatibility.avro import AvroSchema
 from eventide.registry.compatibility.json_text import write as write_json
-from eventide.registry.protobuf_descriptor import descriptor_of, is_descriptor, text_of
+from eventide.registry.descriptors import descriptor_of, is_descriptor, text_of
 
 KINDS = ("AVRO", "JSON", "PROTOBUF")
 
