@@ -74,7 +74,7 @@ class Process:
         code = "import sys; from eventide.cli.registry import registry; registry(sys.argv[1:])"
         serve = ["serve", "--port", "0", "--store", store_url, "--port-file", str(ready), *arguments]
         self.process = subprocess.Popen([sys.executable, "-c", code, *serve], env=os.environ.copy())
-        wait_until(lambda: ready.exists() and ready.read_text() or self.process.poll() is not None)
+        wait_until(lambda: (ready.exists() and ready.read_text()) or self.process.poll() is not None)
         assert self.process.poll() is None, "the service did not start"
         self.port = int(ready.read_text())
         self.url = f"http://127.0.0.1:{self.port}"
@@ -138,4 +138,3 @@ def service(sqlite_url: str) -> Iterator[InThread]:
 @pytest.fixture
 def ask(service: InThread) -> Ask:
     return Ask(service.url)
-
