@@ -90,7 +90,7 @@ def test_json_round_trip(client: SchemaRegistryClient) -> None:
 
 @pytest.fixture(scope="module")
 def order_messages() -> dict[str, Any]:
-    """Generated classes, made from a descriptor: a nested message, an enum, a map, a oneof, an optional, a timestamp."""
+    """Generated classes, made from a descriptor: a nested message, an enum, a map, a oneof, a timestamp."""
     from google.protobuf import timestamp_pb2
 
     kinds = descriptor_pb2.FieldDescriptorProto

@@ -1,4 +1,4 @@
-"""Fifty clients, and a SIGKILL in the middle: nothing acknowledged is lost, no id is given twice, no version skipped."""
+"""Fifty clients, and a SIGKILL in the middle: nothing acknowledged is lost, no id given twice, no version skipped."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ class Session(GovernanceTables):
     def deleted_versions_of(self, subject: str, schema_id: int) -> list[int]:
         """The soft deleted versions of a subject that hold an id."""
         rows = self._run(
-            "SELECT version FROM versions WHERE subject = ? AND id = ? AND deleted = 1 ORDER BY version",
-            (subject, schema_id),
+            "SELECT version FROM versions WHERE context = ? AND id = ? AND subject = ? AND deleted = 1 ORDER BY version",
+            (Name.parse(subject).context, schema_id, subject),
         )
         return [int(r[0]) for r in rows]
 
@@ -204,16 +204,21 @@ class Session(GovernanceTables):
 
     def same_in_subject(self, subject: str, lookup: str, resolved: str | None) -> list[Entry]:
         """The versions of a subject that are this schema, or are it once their references are written out."""
-        either, values = "s.lookup = ?", [lookup]
-        if resolved is not None:
-            either, values = "(s.lookup = ? OR s.resolved = ?)", [lookup, resolved]
-        return [
-            _entry(r)
-            for r in self._run(
-                f"{_ENTRY} WHERE s.context = ? AND {either} AND v.subject = ? ORDER BY v.version DESC",
-                (Name.parse(subject).context, *values, subject),
+        context = Name.parse(subject).context
+        # In two steps, so that no planner comes to walk through all versions of the subject.
+        ids = self._run(
+            "SELECT id FROM schemas WHERE context = ? AND lookup = ? "
+            "UNION SELECT id FROM schemas WHERE context = ? AND resolved = ?",
+            (context, lookup, context, resolved),
+        )
+        found = [
+            _entry(row)
+            for (schema_id,) in ids
+            for row in self._run(
+                f"{_ENTRY} WHERE v.context = ? AND v.id = ? AND v.subject = ?", (context, schema_id, subject)
             )
         ]
+        return sorted(found, key=lambda entry: -entry.version)
 
     def last_id(self, context: str) -> int:
         """The highest id ever given in a context; ids are never given twice."""

@@ -18,7 +18,7 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS versions (
         subject TEXT NOT NULL, version {big} NOT NULL, context TEXT NOT NULL, name TEXT NOT NULL,
         id {big} NOT NULL, deleted INTEGER NOT NULL, ts {big} NOT NULL, PRIMARY KEY (subject, version))""",
-    "CREATE INDEX IF NOT EXISTS versions_id ON versions (context, id)",
+    "CREATE INDEX IF NOT EXISTS versions_id ON versions (context, id, subject)",
     "CREATE INDEX IF NOT EXISTS versions_name ON versions (context, name, version)",
     # Under which version each subject holds an id.
     """CREATE TABLE IF NOT EXISTS holders (
