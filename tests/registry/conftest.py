@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 import uvicorn
 
@@ -106,15 +107,17 @@ def postgres() -> Iterator[str]:
     server.remove()
 
 
+def fresh_database(server: str) -> str:
+    """An empty database on a server."""
+    name = f"registry_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+    return server.rsplit("/", 1)[0] + f"/{name}"
+
+
 @pytest.fixture
 def postgres_url(postgres: str) -> str:
-    """An empty database."""
-    import psycopg
-
-    name = f"registry_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
-    return postgres.rsplit("/", 1)[0] + f"/{name}"
+    return fresh_database(postgres)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

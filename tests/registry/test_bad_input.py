@@ -13,13 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.registry.conftest import Ask, InThread
+from tests.registry.conftest import Ask, InThread, fresh_database
 from tests.registry.schemas import V1, V2
 
 
-@pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    running = InThread(f"sqlite:///{tmp_path_factory.mktemp('bad')}/registry.db")
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def ask(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('bad')}/registry.db"
+    else:
+        url = fresh_database(request.getfixturevalue("postgres"))
+    running = InThread(url)
     yield Ask(running.url)
     running.stop()
 
@@ -42,6 +46,9 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
         (b'{"schema": "\\"int\\"", "metadata": 7}', 400, 400),
         (b'{"schema": "\\"int\\"", "metadata": {"properties": []}}', 400, 400),
         (b'{"schema": "\\ud800"}', 400, 400),
+        (b'{"schema": "\\u0000"}', 400, 400),
+        (b'{"schema": "\\"int\\"", "references": [{"name": "a", "subject": "\\u0000", "version": 1}]}', 400, 400),
+        (b'{"schema": "\\"int\\"", "metadata": {"properties": {"a": "\\u0000"}}}', 400, 400),
         (b"[" * 100_000, 400, 400),
         (b'{"schema": ' + b"[" * 100_000, 400, 400),
         (b'{"a":' * 20_000, 400, 400),
@@ -138,7 +145,8 @@ def test_names_that_nobody_may_use(ask: Ask, path: str) -> None:
     ["/subjects/%FF/versions", "/schemas/ids/-", "/schemas/ids/99999999999", "/schemas/ids/1%20", "/subjects//versions",
      "/subjects/../config", "//", "/contexts/a:b:c/subjects", "/schemas/ids/٣", "/subjects?limit=x",
      "/subjects/a/versions/99999999999", "/subjects/a/versions/+-1", "/" + "x/" * 5_000, "/schemas/guids/zzz",
-     "/contexts/.c", "/subjects?" + "a=1&" * 200, "/eventide/v1/audit?since=yesterday"],
+     "/contexts/.c", "/subjects?" + "a=1&" * 200, "/eventide/v1/audit?since=yesterday",
+     "/schemas/ids/1?subject=%00", "/eventide/v1/audit?who=%00"],
 )  # fmt: skip
 def test_odd_paths_are_no_fault_of_ours(ask: Ask, path: str) -> None:
     # http.client, for httpx tidies paths up before it sends them.

@@ -10,7 +10,7 @@ from eventide.registry.compatibility.json_text import read as read_json
 from eventide.registry.faults import Fault
 from eventide.registry.identity import tidy_metadata
 from eventide.registry.records import Proposal
-from eventide.registry.service.http import NO_BODY, Request
+from eventide.registry.service.http import NO_BODY, Request, storable
 
 _JACKSON = re.compile(r"^com\.fasterxml\.jackson\.core\.[\w.]+: ")
 _TOKENS = {dict: "START_OBJECT", list: "START_ARRAY", bool: "VALUE_TRUE", str: "VALUE_STRING"}
@@ -52,7 +52,7 @@ def proposal(request: Request, subject: str, argument: str) -> Proposal:
     rules = body.get("ruleSet")
     return Proposal(
         subject=subject,
-        text=_encodable(text(body, "schema"), "schema"),
+        text=text(body, "schema"),
         kind=kind.upper() if kind else "AVRO",
         references=_references(body.get("references")),
         metadata=None if metadata is None else read_metadata(metadata),
@@ -116,7 +116,7 @@ def read_rules(given: Any) -> dict[str, Any]:
 
 
 def _texts(given: Any) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+    if not isinstance(given, list) or not all(isinstance(each, str) and storable(each) for each in given):
         raise _mismatch("java.util.HashSet<String>", given)
     return given
 
@@ -124,6 +124,8 @@ def _texts(given: Any) -> list[str]:
 def text(body: dict[str, Any], name: str) -> str | None:
     """A field as text; numbers and booleans are written out, as Jackson does."""
     value = body.get(name)
+    if isinstance(value, str) and not storable(value):
+        raise Fault(400, 400, f"The field '{name}' has a character that no text may have")
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -159,13 +161,6 @@ def boolean(body: dict[str, Any], name: str) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     raise _mismatch("java.lang.Boolean", value)
-
-
-def _encodable(value: str | None, name: str) -> str | None:
-    """Half of a surrogate pair, and the character that PostgreSQL cannot keep, are refused before they are stored."""
-    if value is not None and any(0xD800 <= ord(c) <= 0xDFFF for c in value):
-        raise Fault(400, 400, f"The field '{name}' has half of a surrogate pair")
-    return value
 
 
 def _mismatch(wanted: str, given: Any) -> Fault:

@@ -98,7 +98,6 @@ def put_owner(catalog: Catalog, request: Request) -> Answer:
     owner = {name: bodies.text(body, name) or "" for name in _OWNER}
     if not owner["team"].strip():
         raise Fault(422, 42253, "An owner needs at least a team: {prefix, team, domain, contact, on_call}")
-    _refuse_unstorable(prefix, *owner.values())
     catalog.session.put_owner(prefix, owner)
     note(catalog, request, "update_owner", prefix, owner)
     return Answer({"prefix": prefix, **owner})
@@ -134,7 +133,6 @@ def put_naming(catalog: Catalog, request: Request) -> Answer:
     if not pattern or len(pattern) > LONGEST_PATTERN:
         raise Fault(422, 42254, f"A naming rule needs a pattern of 1 to {LONGEST_PATTERN} characters")
     rule = {"pattern": pattern, "hint": bodies.text(body, "hint") or ""}
-    _refuse_unstorable(prefix, *rule.values())
     catalog.session.put_naming_rule(prefix, rule)
     note(catalog, request, "update_naming", prefix, rule)
     return Answer({"prefix": prefix, **rule})
@@ -193,12 +191,10 @@ def post_usage(catalog: Catalog, request: Request) -> Answer:
     reports: Any = body.get("decoded")
     if not client or not isinstance(reports, list) or len(reports) > _MOST_LINES:
         raise Fault(422, 42255, "A usage report needs a client and a list of what it decoded")
-    _refuse_unstorable(client, environment)
     for report in reports:
         if not isinstance(report, dict) or report.get("id") is None:
             raise Fault(422, 42255, "Each decoded entry needs the id of a schema")
         context = bodies.text(report, "context") or DEFAULT_CONTEXT
-        _refuse_unstorable(context)
         count = max(bodies.number(report, "count", 1), 0)
         at = report.get("at")
         seen = at if isinstance(at, int) and not isinstance(at, bool) and 0 <= at <= catalog.now else catalog.now
@@ -229,8 +225,3 @@ def _moment(request: Request, name: str) -> int | None:
     if not (given.isascii() and given.isdigit()) or len(given) > 15:
         raise Fault(422, 42256, f"'{name}' must be a number; moments are milliseconds since 1970")
     return int(given)
-
-
-def _refuse_unstorable(*texts: str) -> None:
-    if any("\0" in t or any(0xD800 <= ord(c) <= 0xDFFF for c in t) for t in texts):
-        raise Fault(400, 400, "A text has a character that cannot be stored")

@@ -107,8 +107,15 @@ def split_query(raw: bytes) -> dict[str, list[str]]:
     except ValueError:
         raise faults.Fault(400, 400, "Too many query parameters") from None
     for name, value in pairs:
+        if not storable(value):
+            raise faults.Fault(400, 400, f"The query parameter '{name[:50]}' has a character that no text may have")
         query.setdefault(name, []).append(value)
     return query
+
+
+def storable(text: str) -> bool:
+    """Can every store keep this text? Not a NUL, which PostgreSQL refuses, nor half of a surrogate pair."""
+    return "\0" not in text and not any(0xD800 <= ord(c) <= 0xDFFF for c in text)
 
 
 def refuse_content_type(given: str | None) -> None:

@@ -65,7 +65,8 @@ class Session(GovernanceTables):
     def deleted_versions_of(self, subject: str, schema_id: int) -> list[int]:
         """The soft deleted versions of a subject that hold an id."""
         rows = self._run(
-            "SELECT version FROM versions WHERE context = ? AND id = ? AND subject = ? AND deleted = 1 ORDER BY version",
+            "SELECT version FROM versions WHERE context = ? AND id = ? AND subject = ? AND deleted = 1 "
+            "ORDER BY version",
             (Name.parse(subject).context, schema_id, subject),
         )
         return [int(r[0]) for r in rows]
