@@ -189,3 +189,16 @@ def test_listing_is_paged_at_a_thousand(ask: Ask) -> None:
         ("s1", 1)
     ]
     assert len(ask.ok("GET", "/schemas?deleted=true")) == 6
+
+
+def test_an_alias_is_followed_everywhere_and_at_once(ask: Ask) -> None:
+    ask.register("old", V1)
+    ask.register("new", V1)
+    ask.ok("PUT", "/config/name", {"alias": "old"})
+    for _ in range(2):
+        assert ask.ok("GET", "/schemas/ids/1?subject=name")["subject"] == "old"
+    ask.ok("PUT", "/config/name", {"alias": "new"})
+    assert ask.ok("GET", "/schemas/ids/1?subject=name")["subject"] == "new"
+    assert ask.register("name", V2)["version"] == 2
+    assert ask.ok("GET", "/subjects/new/versions") == [1, 2]
+    assert ask.ok("POST", "/compatibility/subjects/name/versions/2", {"schema": V3})["is_compatible"] is True

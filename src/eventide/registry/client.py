@@ -179,7 +179,7 @@ class RegistryClient:
         return found
 
     def incompatibilities(self, subject: str, text: str, kind: str = "AVRO") -> list[dict[str, Any]]:
-        """Why a schema could not be registered: where, who reads whom, and what to do. Only this registry answers it."""
+        """Why a schema could not be registered: where, who reads whom, what to do. Only this registry answers it."""
         path = f"/eventide/v1/compatibility/subjects/{_segment(subject)}/versions"
         reasons: list[dict[str, Any]] = self.call("POST", path, _body(text, kind, (), None))["reasons"]
         return reasons

@@ -116,9 +116,12 @@ class Application:
 
     async def _sent(self, scope: Scope, send: Send) -> bool:
         """Answer by id from memory, if it can be: the same request was answered before and nothing has changed."""
-        if self._answers.is_due:
-            await asyncio.get_running_loop().run_in_executor(self._readers, self._answers.ask)
-        found = self._answers.get((scope["raw_path"], scope["query_string"]))
+        try:
+            if self._answers.is_due:
+                await asyncio.get_running_loop().run_in_executor(self._readers, self._answers.ask)
+            found = self._answers.get((scope["raw_path"], scope["query_string"]))
+        except StoreUnavailable:
+            return False  # the long way round will say so properly
         if found is None:
             return False
         messages, subject = found

@@ -53,7 +53,7 @@ def proposal(request: Request, subject: str, argument: str) -> Proposal:
     return Proposal(
         subject=subject,
         text=text(body, "schema"),
-        kind=kind.upper() if kind else "AVRO",
+        kind=kind or "AVRO",
         references=_references(body.get("references")),
         metadata=None if metadata is None else read_metadata(metadata),
         rules=None if rules is None else read_rules(rules),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventide.registry import faults, reading
 from eventide.registry.catalog import Catalog
-from eventide.registry.names import EVERY_CONTEXT, Name
+from eventide.registry.names import EVERY_CONTEXT, Name, normal
 from eventide.registry.records import Entry, Json
 from eventide.registry.service.auth import Role
 from eventide.registry.service.http import Answer, RawAnswer, Request, whole_number
@@ -49,9 +49,14 @@ def _visible(catalog: Catalog, request: Request, entry: Entry | None) -> Entry |
     return entry if any(request.principal.may(Role.READ, subject) for subject, _ in holders) else None
 
 
+def _subject(catalog: Catalog, request: Request) -> str:
+    """The subject or context that an id is asked for under, its alias followed."""
+    return reading.aliased(catalog, normal(request.text("subject")))
+
+
 def _by_id(catalog: Catalog, request: Request) -> Entry:
     schema_id = whole_number(request.params["id"])
-    entry = _visible(catalog, request, reading.by_id(catalog, schema_id, request.text("subject")))
+    entry = _visible(catalog, request, reading.by_id(catalog, schema_id, _subject(catalog, request)))
     if entry is None:
         raise faults.schema_not_found(schema_id)
     return catalog.in_format(entry, request.text("format"))
@@ -85,7 +90,7 @@ def get_id_versions(catalog: Catalog, request: Request) -> Answer:
 
 def _holders(catalog: Catalog, request: Request) -> list[tuple[str, int]]:
     found = reading.holders_of(
-        catalog, whole_number(request.params["id"]), request.text("subject"), deleted=request.flag("deleted")
+        catalog, whole_number(request.params["id"]), _subject(catalog, request), deleted=request.flag("deleted")
     )
     visible = [holder for holder in found if request.principal.may(Role.READ, holder[0])]
     return reading.page(visible, request.number("offset", 0), request.number("limit", -1))

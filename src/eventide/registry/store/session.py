@@ -262,6 +262,8 @@ class Session(GovernanceTables):
 
     def put_config(self, subject: str, body: dict[str, Any] | None) -> None:
         """Set or, with none, remove the settings of a subject."""
+        # An id may be asked for under an alias, so what an alias stands for is part of the answers by id.
+        self.replaced = self.replaced or "alias" in (body or {}) or "alias" in (self.config(subject) or {})
         self._run("DELETE FROM configs WHERE subject = ?", (subject,))
         if body is not None:
             self._run("INSERT INTO configs VALUES (?, ?)", (subject, json.dumps(body)))

@@ -84,14 +84,14 @@ class SqliteStore:
 
     def revision(self) -> int:
         """A number that changes whenever something already readable by id was deleted or replaced."""
-        connection = self._connection()
-        data_version = int(connection.execute("PRAGMA data_version").fetchone()[0])
-        seen = self._revision_seen
-        if seen is not None and seen[0] == data_version:
+        with _translated():
+            connection = self._connection()
+            data_version = int(connection.execute("PRAGMA data_version").fetchone()[0])
+            seen = self._revision_seen
+            if seen is None or seen[0] != data_version:
+                row = connection.execute("SELECT value FROM facts WHERE name = 'revision'").fetchone()
+                seen = self._revision_seen = (data_version, int(row[0]))
             return seen[1]
-        row = connection.execute("SELECT value FROM facts WHERE name = 'revision'").fetchone()
-        self._revision_seen = (data_version, int(row[0]))
-        return int(row[0])
 
     def close(self) -> None:
         """Close every connection; the last one folds the log into the file."""
