@@ -84,3 +84,20 @@ def test_inventory_of_records_goes_by_their_ids(ask: Ask, service: InThread) -> 
     assert [(s.kind, s.schema_id, s.records) for s in found.seen] == [("AVRO", 1, 2), ("JSON", None, 1)]
     assert found.unreadable == {"unknown_id 9": 1, "bad_magic": 1}
     assert found.advice() == "NONE"
+
+
+def test_inventory_of_a_topic(ask: Ask, service: InThread) -> None:
+    from confluent_kafka import Producer
+
+    ask.register("orders-value", V1)
+    ask.register("orders-value", V2)
+    producer = Producer({"bootstrap.servers": "ignored", "test.mock.num.brokers": 1})  # brokers of librdkafka's own
+    for schema_id in (1, 1, 2):
+        producer.produce("orders", encode_header(schema_id) + b"\2a")
+    assert producer.flush(20) == 0
+    broker = next(iter(producer.list_topics(timeout=20).brokers.values()))
+    output = _run("inventory", "--topic", "orders", "--bootstrap", f"{broker.host}:{broker.port}",
+                  "--url", service.url, "--json")  # fmt: skip
+    found = json.loads(output)
+    assert [(s["id"], s["records"]) for s in found["seen"]] == [(1, 2), (2, 1)]
+    assert found["advice"] == "FULL_TRANSITIVE"

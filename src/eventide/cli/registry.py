@@ -232,11 +232,14 @@ def inventory(
 
     if bool(files) == bool(topic):
         raise click.UsageError("give either files (oldest first) or --topic")
-    if topic:
-        client = RegistryClient(url, token=token) if url else None
-        found = of_records(topic_records(bootstrap, topic, most=most), client, topic)
-    else:
-        found = of_files(files)
+    try:
+        if topic:
+            client = RegistryClient(url, token=token) if url else None
+            found = of_records(topic_records(bootstrap, topic, most=most), client, topic)
+        else:
+            found = of_files(files)
+    except EventideError as error:
+        raise click.ClickException(str(error)) from error
     verdicts, advice = found.levels(), found.advice()
     if as_json:
         seen = [

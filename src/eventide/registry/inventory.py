@@ -10,7 +10,7 @@ from typing import Any
 
 import fastavro
 
-from eventide.registry.client import RegistryClient, RegistryRefused
+from eventide.registry.client import RegistryClient, RegistryRefused, RegistryUnavailable
 from eventide.registry.compatibility import LEVELS, InvalidSchema, ParsedSchema, check_level, parse
 from eventide.registry.wire import WireError, decode_header
 
@@ -97,29 +97,47 @@ def of_records(records: Iterable[bytes], client: RegistryClient | None, origin: 
             by_id[schema_id] = found
             inventory.seen.append(found)
         by_id[schema_id].records += 1
+    # Partitions are read side by side; ids were given in the order of registration.
+    inventory.seen.sort(key=lambda seen: (seen.schema_id is None, seen.schema_id or 0))
     return inventory
 
 
-def topic_records(bootstrap: str, topic: str, *, most: int = 10_000, idle_seconds: float = 5.0) -> Iterator[bytes]:
-    """The values of a topic from its beginning, until there are no more for a while or enough have been read."""
-    from confluent_kafka import Consumer
+def topic_records(bootstrap: str, topic: str, *, most: int = 10_000, patience: float = 30.0) -> Iterator[bytes]:
+    """The values of a topic from its beginning to where it ends just now, at most so many.
+
+    Raises:
+        RegistryUnavailable: there is no such topic, or the brokers say nothing for as long as the patience lasts.
+    """
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": "eventide-inventory",
-            "auto.offset.reset": "earliest",
+            "group.id": "eventide-inventory",  # demanded by the client; nothing is ever committed under it
             "enable.auto.commit": False,
+            "enable.partition.eof": True,
         }
     )
     try:
-        consumer.subscribe([topic])
+        try:
+            known = consumer.list_topics(topic, timeout=patience).topics[topic]
+        except KafkaException as error:
+            raise RegistryUnavailable(f"the brokers at {bootstrap} do not answer: {error}") from error
+        if known.error is not None:
+            raise RegistryUnavailable(f"the topic {topic} cannot be read: {known.error}")
+        unfinished = set(known.partitions)
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in unfinished])
         read = 0
-        while read < most:
-            message = consumer.poll(idle_seconds)
+        while unfinished and read < most:
+            message = consumer.poll(patience)
             if message is None:
-                return
-            value = message.value() if message.error() is None else None
+                raise RegistryUnavailable(f"the brokers at {bootstrap} said nothing for {patience:g} s")
+            trouble = message.error()
+            if trouble is not None:
+                if trouble.code() == KafkaError._PARTITION_EOF:
+                    unfinished.discard(message.partition())
+                continue
+            value = message.value()
             if value is not None:
                 read += 1
                 yield value
