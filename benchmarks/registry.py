@@ -118,6 +118,7 @@ def history(http: httpx.Client, subject: str, level: str, versions: int) -> list
     """Register version after version, alone; the median and p99 of each hundred."""
     http.put(f"/config/{subject}", json={"compatibility": level}).raise_for_status()
     took = [timed(http, subject, schema(f"v{i}")) for i in range(versions)]
+    print(f"  all {versions}: p50 {statistics.median(took):.2f} ms, p99 {p99(took):.2f} ms")
     step = max(versions // 10, 1)
     parts = [took[i : i + step] for i in range(0, versions, step)]
     return [((i + 1) * step, statistics.median(part), p99(part)) for i, part in enumerate(parts)]

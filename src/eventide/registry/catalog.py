@@ -57,6 +57,7 @@ class Catalog:
         self.session = session
         self.parsing = parsing
         self.now = now
+        self._found: dict[tuple[str, str, str, bool, bool], Entry | None] = {}
 
     # settings in scope
 
@@ -168,7 +169,13 @@ class Catalog:
         return tuple(found)
 
     def same(self, canonical: Canonical, *, deleted: bool, latest_only: bool = False) -> Entry | None:
-        """The version of the subject that already is this schema."""
+        """The version of the subject that already is this schema; asked twice, it is looked for once."""
+        key = (canonical.proposal.subject, canonical.guid, canonical.lookup, deleted, latest_only)
+        if key not in self._found:
+            self._found[key] = self._same(canonical, deleted=deleted, latest_only=latest_only)
+        return self._found[key]
+
+    def _same(self, canonical: Canonical, *, deleted: bool, latest_only: bool) -> Entry | None:
         proposal = canonical.proposal
         if not latest_only:
             held = self.held(canonical, deleted=deleted)

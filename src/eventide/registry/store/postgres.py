@@ -44,6 +44,10 @@ class PostgresStore:
             connection = psycopg.connect(
                 self._url, autocommit=True, connect_timeout=self._connect_seconds, prepare_threshold=2
             )
+            # Plans are made while the tables are small and then kept: every question has its index, so use it.
+            connection.execute(
+                "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+            )
             self._mine.connection = connection
             with self._lock:
                 self._connections = [c for c in self._connections if not c.closed]

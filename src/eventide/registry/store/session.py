@@ -25,8 +25,22 @@ class Session(GovernanceTables):
         super().__init__(run)
         self.replaced = False
         """Did this transaction change something that was already readable by id?"""
+        self._settings: dict[tuple[str, str], Any] = {}
         self.revision: int | None = None
         """The store's new revision, if this transaction replaced something; known when it is about to commit."""
+
+    def forget(self) -> None:
+        """Forget what was remembered of the settings: a change was taken back."""
+        self._settings.clear()
+
+    def _setting(self, table: str, column: str, subject: str) -> str | None:
+        """A setting, remembered until the end of the transaction: a registration asks for the same ones many times."""
+        key = (table, subject)
+        if key not in self._settings:
+            rows = self._run(f"SELECT {column} FROM {table} WHERE subject = ?", (subject,))
+            self._settings[key] = rows[0][0] if rows else None
+        found: str | None = self._settings[key]
+        return found
 
     def finish(self) -> None:
         """The last thing before a commit: let every process know that something readable by id has changed."""
@@ -44,7 +58,9 @@ class Session(GovernanceTables):
 
     def latest(self, subject: str) -> Entry | None:
         """The highest version that is not deleted."""
-        rows = self._run(f"{_ENTRY} WHERE v.subject = ? AND v.deleted = 0 ORDER BY v.version DESC LIMIT 1", (subject,))
+        # The number first: a planner without statistics may otherwise join all versions before it takes the last.
+        highest = "SELECT MAX(version) FROM versions WHERE subject = ? AND deleted = 0"
+        rows = self._run(f"{_ENTRY} WHERE v.subject = ? AND v.version = ({highest})", (subject, subject))
         return _entry(rows[0]) if rows else None
 
     def entries(self, subject: str, *, deleted: bool = False) -> list[Entry]:
@@ -253,8 +269,8 @@ class Session(GovernanceTables):
 
     def config(self, subject: str) -> dict[str, Any] | None:
         """The settings of a subject or context; those of the whole registry are under the empty name."""
-        rows = self._run("SELECT body FROM configs WHERE subject = ?", (subject,))
-        return json.loads(rows[0][0]) if rows else None
+        body = self._setting("configs", "body", subject)
+        return None if body is None else json.loads(body)
 
     def configs(self) -> dict[str, dict[str, Any]]:
         """All settings by subject."""
@@ -264,14 +280,14 @@ class Session(GovernanceTables):
         """Set or, with none, remove the settings of a subject."""
         # An id may be asked for under an alias, so what an alias stands for is part of the answers by id.
         self.replaced = self.replaced or "alias" in (body or {}) or "alias" in (self.config(subject) or {})
+        self.forget()
         self._run("DELETE FROM configs WHERE subject = ?", (subject,))
         if body is not None:
             self._run("INSERT INTO configs VALUES (?, ?)", (subject, json.dumps(body)))
 
     def mode(self, subject: str) -> str | None:
         """The mode set for a subject or context."""
-        rows = self._run("SELECT mode FROM modes WHERE subject = ?", (subject,))
-        return str(rows[0][0]) if rows else None
+        return self._setting("modes", "mode", subject)
 
     def modes(self) -> dict[str, str]:
         """All modes by subject."""
@@ -279,6 +295,7 @@ class Session(GovernanceTables):
 
     def put_mode(self, subject: str, mode: str | None) -> None:
         """Set or, with none, remove the mode of a subject."""
+        self.forget()
         self._run("DELETE FROM modes WHERE subject = ?", (subject,))
         if mode is not None:
             self._run("INSERT INTO modes VALUES (?, ?)", (subject, mode))

@@ -103,6 +103,7 @@ class Writer:
             job.result = job.change(session)
         except Exception as error:
             session._run("ROLLBACK TO SAVEPOINT change", ())
+            session.forget()
             session._run("RELEASE SAVEPOINT change", ())
             job.error = error
             return
