@@ -1,0 +1,1 @@
+"""What registries lack: owners, naming rules, an audit log, diffs, and who still reads what."""

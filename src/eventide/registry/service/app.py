@@ -1,0 +1,281 @@
+"""The application: from an ASGI request to a route's work in the right thread, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+from eventide.registry import faults, reading
+from eventide.registry.catalog import Catalog
+from eventide.registry.faults import Fault
+from eventide.registry.governance.policy import REQUIRE_OWNER
+from eventide.registry.names import Name, is_valid, normal
+from eventide.registry.parsing import Parsing
+from eventide.registry.service import bodies, contexts, governance, schemas, server_facts, settings, subjects
+from eventide.registry.service.access import require, require_somewhere
+from eventide.registry.service.audit import note
+from eventide.registry.service.auth import NOBODY, Accounts, Principal, Role
+from eventide.registry.service.http import (
+    Answer,
+    Request,
+    answer_type,
+    encode,
+    refuse_content_type,
+    split_path,
+    split_query,
+)
+from eventide.registry.service.id_answers import IdAnswers
+from eventide.registry.service.routes import Before, Kind, Route, Routes
+from eventide.registry.store import Session, Store, StoreUnavailable, Writer
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+_REFUSALS_WORTH_KEEPING = frozenset({40901, 42251, 42252})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a service may be told: who is let in, how large a body may be, how long things may take."""
+
+    accounts: Accounts | None = None
+    body_limit: int = 2 * 1024 * 1024
+    body_seconds: float = 30.0
+    wait_seconds: float = 30.0
+    readers: int = 4
+    require_owner: bool | None = None
+
+
+class Application:
+    """The registry as an ASGI application on one store."""
+
+    def __init__(self, store: Store, options: Options = Options()) -> None:  # noqa: B008 - frozen
+        self._store = store
+        self._options = options
+        self._parsing = Parsing()
+        self._answers = IdAnswers(store)
+        self._readers = ThreadPoolExecutor(options.readers, thread_name_prefix="registry-reader")
+        self._writer = Writer(store, wait_seconds=options.wait_seconds, after_commit=self._answers.move_to)
+        self._routes = Routes()
+        for table in (server_facts, subjects, schemas, settings, governance):
+            self._routes.include(table.routes)
+        with store.write() as session:
+            if session.fact("identity") is None:
+                session.put_fact("identity", uuid.uuid4().hex)
+            if options.require_owner is not None:
+                session.put_fact(REQUIRE_OWNER, "true" if options.require_owner else "false")
+
+    def close(self) -> None:
+        """Finish what was begun, then let go of the store."""
+        self._writer.close()
+        self._readers.shutdown(wait=True)
+        self._store.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._lifespan(scope, receive, send)
+            return
+        raw_path, raw_query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
+        if scope["method"] == "GET" and raw_path.startswith(b"/schemas/ids/") and await self._sent(scope, send):
+            return
+        content_type: bytes | None = answer_type(None)
+        subject, revision = "", -1
+        try:
+            headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+            content_type = answer_type(headers.get("accept"))
+            request = Request(
+                scope["method"], split_path(raw_path), split_query(raw_query), headers, _origin(scope, headers)
+            )
+            answer, subject, revision = await self._answer(request, receive)
+        except Fault as fault:
+            answer = Answer({"error_code": fault.code, "message": fault.message}, fault.status)
+            answer.headers = _extra_headers(fault)
+            untyped = fault.code == 405 or (fault.code == 404 and not raw_path.startswith(b"/schemas/"))
+            answer.typed = not untyped
+        except StoreUnavailable as error:
+            log.error("the store is not available: %s", error)
+            down = faults.store_down(str(error))
+            answer = Answer({"error_code": down.code, "message": down.message}, down.status)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], raw_path)
+            answer = Answer({"error_code": 500, "message": "Internal Server Error"}, 500)
+        messages = _messages(answer, content_type if answer.typed else None, head=scope["method"] == "HEAD")
+        if revision >= 0 and answer.status == 200 and raw_path.startswith(b"/schemas/ids/"):
+            self._answers.put((raw_path, raw_query), messages, subject, revision)
+        await send(messages[0])
+        await send(messages[1])
+
+    async def _sent(self, scope: Scope, send: Send) -> bool:
+        """Answer by id from memory, if it can be: the same request was answered before and nothing has changed."""
+        try:
+            if self._answers.is_due:
+                await asyncio.get_running_loop().run_in_executor(self._readers, self._answers.ask)
+            found = self._answers.get((scope["raw_path"], scope["query_string"]))
+        except StoreUnavailable:
+            return False  # the long way round will say so properly
+        if found is None:
+            return False
+        messages, subject = found
+        for name, value in scope["headers"]:
+            if name == b"accept" and b"*/*" not in value and b"vnd.schemaregistry.v1+json" not in value:
+                return False
+        if self._options.accounts is not None:
+            given = next((v for k, v in scope["headers"] if k == b"authorization"), b"").decode("latin-1")
+            principal = self._options.accounts.recognise(given)
+            if principal is None or not principal.may(Role.READ, subject):
+                return False
+        await send(messages[0])
+        await send(messages[1])
+        return True
+
+    async def _answer(self, request: Request, receive: Receive) -> tuple[Answer, str, int]:
+        loop = asyncio.get_running_loop()
+        contexts.move_into_path(request)
+        route, request.params = self._routes.match(request.method, request.segments)
+        request.principal = await self._principal(request)
+        if request.method in ("POST", "PUT"):
+            refuse_content_type(request.headers.get("content-type"))
+            request.body = bodies.parse(await self._body(request, receive))
+        if route.kind is Kind.READ:
+            return await loop.run_in_executor(self._readers, self._read, route, request)
+        if route.before is not None:
+            early = await loop.run_in_executor(self._readers, self._before, route.before, route, request)
+            if early is not None:
+                return early, "", -1
+        try:
+            future = self._writer.submit(lambda session: self._perform(route, session, request))
+            return await asyncio.wrap_future(future), "", -1
+        except Fault as fault:
+            refusal = fault
+            if fault.code in _REFUSALS_WORTH_KEEPING:
+                kept = self._writer.submit(lambda session: self._note_refusal(route, session, request, refusal))
+                await asyncio.wrap_future(kept)
+            raise
+
+    def _read(self, route: Route, request: Request) -> tuple[Answer, str, int]:
+        with self._store.read() as session:
+            revision = int(session.fact("revision") or 0)
+            answer = self._perform(route, session, request)
+        subject = answer.body.get("subject", "") if isinstance(answer.body, dict) else ""
+        # Raw schema texts and lists are cheap to answer and say no subject to check a permission by.
+        return answer, subject, revision if subject else -1
+
+    def _before(self, before: Before, route: Route, request: Request) -> Answer | None:
+        with self._store.read() as session:
+            catalog = self._catalog(session)
+            self._prepare(route, catalog, request)
+            return before(catalog, request)
+
+    def _perform(self, route: Route, session: Session, request: Request) -> Answer:
+        catalog = self._catalog(session)
+        self._prepare(route, catalog, request)
+        return route.work(catalog, request)
+
+    def _prepare(self, route: Route, catalog: Catalog, request: Request) -> None:
+        """Give the subject its one spelling, follow its alias, and see that the principal may do this with it."""
+        if "{subject}" not in route.path:
+            if route.role is Role.ADMIN:
+                require(request, Role.ADMIN, "")
+            else:
+                require_somewhere(request, route.role)
+            return
+        subject = normal(request.params["subject"])
+        if not is_valid(subject, for_settings=True):
+            raise faults.invalid_subject(subject)
+        if "subjects" in route.path:
+            subject = reading.aliased(catalog, subject)
+        elif Name.parse(subject).is_default_context:
+            subject = ""
+        request.params = {**request.params, "subject": subject}
+        permanent = request.flag("permanent") and request.method == "DELETE"
+        require(request, Role.ADMIN if permanent else route.role, subject)
+
+    def _note_refusal(self, route: Route, session: Session, request: Request, fault: Fault) -> None:
+        catalog = self._catalog(session)
+        subject = request.params.get("subject", "")
+        detail = {"error_code": fault.code, "message": fault.message[:4000]}
+        note(catalog, request, route.audited or "", subject, detail, outcome="refused")
+
+    def _catalog(self, session: Session) -> Catalog:
+        return Catalog(session, self._parsing, time.time_ns() // 1_000_000)
+
+    async def _principal(self, request: Request) -> Principal:
+        accounts = self._options.accounts
+        if accounts is None:
+            return NOBODY
+        header = request.headers.get("authorization", "")
+        loop = asyncio.get_running_loop()
+        principal = accounts.recognise(header) or (
+            await loop.run_in_executor(self._readers, accounts.admit, header) if header else None
+        )
+        if principal is None:
+            raise Fault(401, 401, "Unauthorized")
+        return principal
+
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        limit = self._options.body_limit
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > limit:
+            raise _too_large(limit)
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._options.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Fault(400, 400, "The client went away before its request was complete")
+                    chunk = cast(bytes, message.get("body", b""))
+                    size += len(chunk)
+                    if size > limit:
+                        raise _too_large(limit)
+                    chunks.append(chunk)
+                    if not message.get("more_body"):
+                        return b"".join(chunks)
+        except TimeoutError:
+            raise faults.plain(408, "Request Timeout") from None
+
+    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            return
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await asyncio.get_running_loop().run_in_executor(None, self.close)
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+
+def _too_large(limit: int) -> Fault:
+    return Fault(413, 413, f"The request is larger than the {limit} bytes that this registry accepts")
+
+
+def _extra_headers(fault: Fault) -> list[tuple[bytes, bytes]]:
+    if fault.status == 401:
+        return [(b"www-authenticate", b'Basic realm="eventide-registry"')]
+    return [(b"connection", b"close")] if fault.status in (408, 413) else []
+
+
+def _origin(scope: Scope, headers: dict[str, str]) -> str:
+    address = (scope.get("client") or ("unknown", 0))[0]
+    agent = headers.get("user-agent", "")[:200]
+    return f"{address} {agent}".rstrip()
+
+
+def _messages(answer: Answer, content_type: bytes | None, *, head: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    body = encode(answer)
+    headers = [(b"content-length", str(len(body)).encode()), *answer.headers]
+    if content_type is not None:
+        headers.insert(0, (b"content-type", content_type))
+    start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    return start, {"type": "http.response.body", "body": b"" if head else body}

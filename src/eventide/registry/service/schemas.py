@@ -1,0 +1,113 @@
+"""/schemas: by id, by guid, and all of them."""
+
+from __future__ import annotations
+
+from eventide.registry import faults, reading
+from eventide.registry.catalog import Catalog
+from eventide.registry.names import EVERY_CONTEXT, Name, normal
+from eventide.registry.records import Entry, Json
+from eventide.registry.service.auth import Role
+from eventide.registry.service.http import Answer, RawAnswer, Request, whole_number
+from eventide.registry.service.routes import Routes
+
+routes = Routes()
+_MOST_SCHEMAS = 1000
+
+
+@routes.read("GET", "/schemas/types")
+def list_types(catalog: Catalog, request: Request) -> Answer:
+    """The kinds of schema, in the order clients expect."""
+    return Answer(["JSON", "PROTOBUF", "AVRO"])
+
+
+@routes.read("GET", "/schemas")
+def list_schemas(catalog: Catalog, request: Request) -> Answer:
+    """All versions of the subjects with a prefix, at most a thousand."""
+    context, prefix = reading.split_prefix(request.text("subjectPrefix", EVERY_CONTEXT))
+    deleted = None if request.flag("deleted") else 0
+    asked = request.number("limit", -1)
+    limit = asked if 0 <= asked <= _MOST_SCHEMAS else _MOST_SCHEMAS
+    latest, offset = request.flag("latestOnly"), max(request.number("offset", 0), 0)
+    if request.principal.may(Role.READ, ""):
+        found = catalog.session.listing(
+            context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit
+        )
+    else:
+        everything = catalog.session.listing(
+            context, prefix, latest_only=latest, deleted=deleted, offset=0, limit=2**31
+        )
+        visible = [e for e in everything if request.principal.may(Role.READ, e.subject)]
+        found = visible[offset : offset + limit]
+    return Answer([entry.as_version() for entry in found])
+
+
+def _visible(catalog: Catalog, request: Request, entry: Entry | None) -> Entry | None:
+    """An id may be read by whoever may read one of the subjects that hold it."""
+    if entry is None or request.principal.may(Role.READ, entry.subject):
+        return entry
+    holders = catalog.session.holders(Name.parse(entry.subject).context, entry.id)
+    return entry if any(request.principal.may(Role.READ, subject) for subject, _ in holders) else None
+
+
+def _subject(catalog: Catalog, request: Request) -> str:
+    """The subject or context that an id is asked for under, its alias followed."""
+    return reading.aliased(catalog, normal(request.text("subject")))
+
+
+def _by_id(catalog: Catalog, request: Request) -> Entry:
+    schema_id = whole_number(request.params["id"])
+    entry = _visible(catalog, request, reading.by_id(catalog, schema_id, _subject(catalog, request)))
+    if entry is None:
+        raise faults.schema_not_found(schema_id)
+    return catalog.in_format(entry, request.text("format"))
+
+
+@routes.read("GET", "/schemas/ids/{id}")
+def get_schema(catalog: Catalog, request: Request) -> Answer:
+    """The schema behind an id."""
+    entry = reading.qualified(_by_id(catalog, request), request.text("referenceFormat"))
+    highest = catalog.session.last_id(Name.parse(entry.subject).context) if request.flag("fetchMaxId") else None
+    return Answer(entry.as_schema(highest))
+
+
+@routes.read("GET", "/schemas/ids/{id}/schema")
+def get_schema_text(catalog: Catalog, request: Request) -> Answer:
+    """The schema behind an id by itself."""
+    return RawAnswer(_by_id(catalog, request).text)
+
+
+@routes.read("GET", "/schemas/ids/{id}/subjects")
+def get_id_subjects(catalog: Catalog, request: Request) -> Answer:
+    """The subjects that hold an id."""
+    return Answer([subject for subject, _ in _holders(catalog, request)])
+
+
+@routes.read("GET", "/schemas/ids/{id}/versions")
+def get_id_versions(catalog: Catalog, request: Request) -> Answer:
+    """The subjects and versions that hold an id."""
+    return Answer([{"subject": subject, "version": version} for subject, version in _holders(catalog, request)])
+
+
+def _holders(catalog: Catalog, request: Request) -> list[tuple[str, int]]:
+    found = reading.holders_of(
+        catalog, whole_number(request.params["id"]), _subject(catalog, request), deleted=request.flag("deleted")
+    )
+    visible = [holder for holder in found if request.principal.may(Role.READ, holder[0])]
+    return reading.page(visible, request.number("offset", 0), request.number("limit", -1))
+
+
+@routes.read("GET", "/schemas/guids/{guid}")
+def get_guid(catalog: Catalog, request: Request) -> Answer:
+    """The schema behind a guid."""
+    entry = reading.by_guid(catalog, request.params["guid"].lower())
+    if entry is None:
+        raise faults.schema_not_found(request.params["guid"])
+    body: Json = catalog.in_format(entry, request.text("format")).as_schema()
+    return Answer({k: v for k, v in body.items() if k not in ("subject", "version")})
+
+
+@routes.read("GET", "/schemas/guids/{guid}/ids")
+def get_guid_ids(catalog: Catalog, request: Request) -> Answer:
+    """The ids of a guid, one per context that has it."""
+    found = catalog.session.ids_of(request.params["guid"].lower())
+    return Answer([{"context": context, "id": schema_id} for context, schema_id in found])

@@ -1,0 +1,54 @@
+"""What a store must offer, whatever database it is."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from eventide.errors import EventideError
+from eventide.registry.store.session import Session
+
+
+class StoreUnavailable(EventideError):
+    """The database is down, locked for too long, or out of room; what was asked for was not stored."""
+
+
+class Store(Protocol):
+    """A database that holds one registry. Any number of processes may share it."""
+
+    @property
+    def speaks_cheaply(self) -> bool:
+        """Is `revision` cheap enough to be asked before every answer from memory?"""
+
+    def read(self) -> AbstractContextManager[Session]:
+        """One consistent view of everything, for the calling thread."""
+
+    def write(self) -> AbstractContextManager[Session]:
+        """The only writer among all processes; commits at the end, or nothing of it happened."""
+
+    def revision(self) -> int:
+        """A number that changes whenever something already readable by id was deleted or replaced."""
+
+    def close(self) -> None:
+        """Let go of every connection."""
+
+
+def open_store(url: str) -> Store:
+    """Open the store behind a URL: `sqlite:///registry.db`, `sqlite://` (in memory) or `postgresql://…`.
+
+    Raises:
+        ValueError: another kind of URL.
+    """
+    if url.startswith(("postgresql://", "postgres://")):
+        from eventide.registry.store.postgres import PostgresStore
+
+        return PostgresStore(url)
+    if url.startswith("sqlite://"):
+        from eventide.registry.store.sqlite import SqliteStore
+
+        path = url.removeprefix("sqlite://").removeprefix("/")
+        if not path or path == ":memory:":
+            raise ValueError("the registry keeps what it promised, so it needs a file: sqlite:///registry.db")
+        return SqliteStore(Path(path))
+    raise ValueError(f"{url!r} is no store; give sqlite:///FILE or postgresql://USER@HOST/DATABASE")

@@ -1,0 +1,105 @@
+"""The registry in a PostgreSQL database, shared by any number of services."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+
+from eventide.registry.store.base import StoreUnavailable
+from eventide.registry.store.session import Session
+from eventide.registry.store.tables import TABLES
+
+_ONE_WRITER = 0x45564944  # any number, as long as every service of the database takes the same
+_APPEND_ONLY = """CREATE OR REPLACE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$;
+    CREATE OR REPLACE TRIGGER audit_append_only BEFORE UPDATE OR DELETE ON audit
+    FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()"""
+
+
+class PostgresStore:
+    """A registry in a database. Writers of all services take turns by an advisory lock."""
+
+    speaks_cheaply = False
+
+    def __init__(self, url: str, *, connect_seconds: int = 10) -> None:
+        self._url = url
+        self._connect_seconds = connect_seconds
+        self._mine = threading.local()
+        self._lock = threading.Lock()
+        self._connections: list[psycopg.Connection[Any]] = []
+        with self.write() as session:
+            for statement in TABLES:
+                filled = statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", big="BIGINT")
+                # The order of subjects must not depend on the database's locale.
+                session._run(filled.replace(" TEXT", ' TEXT COLLATE "C"'), ())
+            session._run(_APPEND_ONLY, ())
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        connection: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
+        if connection is None or connection.closed or connection.broken:
+            connection = psycopg.connect(
+                self._url, autocommit=True, connect_timeout=self._connect_seconds, prepare_threshold=2
+            )
+            # Plans are made while the tables are small and then kept: every question has its index, so use it.
+            connection.execute(
+                "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+            )
+            self._mine.connection = connection
+            with self._lock:
+                self._connections = [c for c in self._connections if not c.closed]
+                self._connections.append(connection)
+        return connection
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """One consistent view of everything, for the calling thread."""
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """The only writer among all services; waits for its turn, commits at the end."""
+        with self._transaction("BEGIN") as session:
+            session._run(f"SELECT pg_advisory_xact_lock({_ONE_WRITER})", ())
+            yield session
+            session.finish()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Session]:
+        try:
+            connection = self._connection()
+
+            def run(statement: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+                if not values:
+                    cursor = connection.execute(statement.encode())
+                else:
+                    cursor = connection.execute(statement.replace("?", "%s").encode(), values)
+                return cursor.fetchall() if cursor.description else []
+
+            connection.execute(begin.encode())
+            try:
+                yield Session(run)
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+        except psycopg.OperationalError as error:
+            raise StoreUnavailable(str(error).strip()) from error
+
+    def revision(self) -> int:
+        """As in `Store`; a round trip to the database."""
+        with self.read() as session:
+            return int(session.fact("revision") or 0)
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            for connection in self._connections:
+                with suppress(psycopg.Error):
+                    connection.close()
+            self._connections.clear()
