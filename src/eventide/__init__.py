@@ -41,7 +41,7 @@ from eventide.sinks import (
     webhook,
 )
 from eventide.sources.files import files
-from eventide.sources.formats import json, raw
+from eventide.sources.formats import avro, json, protobuf, raw
 from eventide.sources.frame import stream
 from eventide.sources.kafka import kafka
 
@@ -58,6 +58,7 @@ __all__ = [
     "aggregate",
     "ascending",
     "at_expiry",
+    "avro",
     "bounded",
     "clickhouse",
     "collect",
@@ -88,6 +89,7 @@ __all__ = [
     "per_batch",
     "per_row",
     "postgres",
+    "protobuf",
     "punctuated",
     "quantile",
     "raw",

@@ -6,6 +6,7 @@ import click
 
 from eventide import __version__
 from eventide.cli.demo import demo
+from eventide.cli.registry import registry
 from eventide.cli.run import run
 
 
@@ -16,4 +17,5 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(registry)
 main.add_command(run)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from eventide.engine.wire import Registry, decode_wire, report_usage
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.kernel.decode import decode_json
 from eventide.model.watermark import Custom, Punctuated, Strategy
@@ -25,12 +26,12 @@ class Reading:
     arrival: str | None = None
     time_unit: str = "us"
     decoder: str | None = None
+    registry: Registry | None = None
 
     def prepare(self, chunk: pl.DataFrame) -> pl.DataFrame:
         """Rows with an arrival and an offset, and either columns or, under a decoder, the bytes they are to be read from."""
-        if self.decoder == "json":
-            columns = decode_json(chunk[RAW], self.kinds)
-            chunk = pl.concat([chunk.select(ARRIVAL, OFFSET, RAW), columns], how="horizontal")
+        if self.decoder is not None:
+            chunk = pl.concat([chunk.select(ARRIVAL, OFFSET, RAW), self._decode(chunk[RAW])], how="horizontal")
         elif DEAD not in chunk.columns:
             chunk = chunk.with_columns(pl.lit(None, dtype=pl.String).alias(DEAD))
         if self.arrival is not None:
@@ -40,6 +41,13 @@ class Reading:
         return chunk.with_columns(self._micros(pl.col(self.event_time), chunk[self.event_time].dtype).alias(TIME)).with_columns(
             self._candidate(chunk), self._marker()
         )
+
+    def _decode(self, values: pl.Series) -> pl.DataFrame:
+        if self.registry is None:
+            return decode_json(values, self.kinds)
+        decoded = decode_wire(values, self.decoder or "", self.kinds, self.registry)
+        report_usage(self.registry)
+        return decoded
 
     def _micros(self, column: pl.Expr, kind: pl.DataType) -> pl.Expr:
         if isinstance(kind, pl.Datetime):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import polars as pl
@@ -12,11 +12,13 @@ from eventide.engine.decode import Reading
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.store import StoreError, file_system
+from eventide.engine.wire import Registry, avro_kinds
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
 from eventide.sources.files import SUFFIXES, FileSource
+from eventide.sources.formats import Format
 from eventide.sources.frame import FrameSource
 from eventide.sources.kafka import TUNED, KafkaSource
 
@@ -184,10 +186,11 @@ class KafkaFeed:
     @classmethod
     def open(cls, spark: Any, index: int, source: KafkaSource) -> KafkaFeed:
         """Find out the columns."""
-        if source.value.schema is None:
-            raise DefinitionError(f"source {source.name!r}: the format {source.value.kind} needs its columns.")
-        kinds = arrow_kinds(parse_ddl(spark, source.value.schema))
-        return cls(index, source, _reading(index, source, kinds, "json" if source.value.kind == "json" else None), spark)
+        form, decoder = source.value, None if source.value.kind == "raw" else source.value.kind
+        registry, kinds = _registry(source, form)
+        if form.schema is not None:
+            kinds = arrow_kinds(parse_ddl(spark, form.schema))
+        return cls(index, source, replace(_reading(index, source, kinds, decoder), registry=registry), spark)
 
     def known_lanes(self) -> tuple[str, ...]:
         """The partitions that the topics have now."""
@@ -247,6 +250,21 @@ class KafkaFeed:
             if int(taken.get(topic, {}).get(str(partition), 0)) >= end:
                 done.add(lane)
         return Reach(frozenset(lanes), frozenset(done))
+
+
+def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[str, pl.DataType]]:
+    """The registry that a format names, and for Avro the columns of the schema to read by."""
+    if form.registry is None:
+        return None, {}
+    from eventide.registry.client import RegistryClient
+
+    reader, references = form.reader, dict[str, str]()
+    if form.kind == "avro" and reader is None and form.subject is not None:
+        with RegistryClient(form.registry, auth=form.auth, name=source.name) as client:
+            latest = client.latest(form.subject)
+            reader, references = latest.text, client.texts(latest)
+    asked = Registry(form.registry, source.name, reader, form.on_unreadable, form.on_registry_down, form.auth)
+    return asked, avro_kinds(reader, references) if form.kind == "avro" and reader is not None else {}
 
 
 def _lane(topic: str, partition: int, source: KafkaSource) -> str:

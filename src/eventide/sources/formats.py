@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eventide.errors import DefinitionError
 
@@ -13,10 +13,64 @@ class Format:
 
     kind: str
     schema: str | None = None
+    registry: str | None = None
+    subject: str | None = None
+    reader: str | None = None
+    on_unreadable: str = "dead_letter"
+    on_registry_down: str = "stop"
+    auth: tuple[str, str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.on_unreadable not in ("dead_letter", "stop"):
+            raise DefinitionError(f'on_unreadable is {self.on_unreadable!r}; it must be "dead_letter" or "stop".')
+        if self.on_registry_down not in ("dead_letter", "stop"):
+            raise DefinitionError(f'on_registry_down is {self.on_registry_down!r}; it must be "stop" or "dead_letter".')
 
 
-def json(schema: str) -> Format:
-    """JSON objects with these columns, as Spark DDL.
+def avro(
+    registry: str,
+    *,
+    subject: str | None = None,
+    reader: str | None = None,
+    on_unreadable: str = "dead_letter",
+    on_registry_down: str = "stop",
+    auth: tuple[str, str] | None = None,
+) -> Format:
+    """Avro records with a schema id in front, each read by the schema it was written with.
+
+    The columns are those of `reader` (Avro schema text), or of the latest version of `subject` when the run starts.
+
+    >>> avro("http://localhost:8081", subject="payments-value").kind
+    'avro'
+    """
+    if subject is None and reader is None:
+        raise DefinitionError(
+            'avro(…): say which columns to read: subject="payments-value" (its latest version), or reader="{…}".'
+        )
+    return Format("avro", None, registry, subject, reader, on_unreadable, on_registry_down, auth)
+
+
+def protobuf(
+    registry: str,
+    schema: str,
+    *,
+    on_unreadable: str = "dead_letter",
+    on_registry_down: str = "stop",
+    auth: tuple[str, str] | None = None,
+) -> Format:
+    """Protobuf messages with a schema id in front; `schema` names the fields to read as Spark DDL."""
+    return Format("protobuf", schema, registry, None, None, on_unreadable, on_registry_down, auth)
+
+
+def json(
+    schema: str,
+    *,
+    registry: str | None = None,
+    on_unreadable: str = "dead_letter",
+    on_registry_down: str = "stop",
+    auth: tuple[str, str] | None = None,
+) -> Format:
+    """JSON objects with these columns, as Spark DDL; with a registry, records that carry a schema id and are checked by it.
 
     >>> json("event_time timestamp, bank string, paise bigint").kind
     'json'
@@ -25,7 +79,7 @@ def json(schema: str) -> Format:
         raise DefinitionError(
             f'json({schema!r}): give the columns as Spark DDL, such as json("event_time timestamp, paise bigint").'
         )
-    return Format("json", schema)
+    return Format("json", schema, registry, None, None, on_unreadable, on_registry_down, auth)
 
 
 def raw() -> Format:
