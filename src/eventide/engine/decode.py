@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from eventide.engine.wire import Registry, decode_wire, report_usage
+from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.kernel.decode import decode_json
 from eventide.model.watermark import Custom, Punctuated, Strategy
+from eventide.sources.base import Source
 
 PER_UNIT = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
@@ -27,22 +32,27 @@ class Reading:
     time_unit: str = "us"
     decoder: str | None = None
     registry: Registry | None = None
+    keep: tuple[str, ...] | None = None
+    """The columns that all sources of the pipeline share; others are dropped once the times were read from them."""
 
     def prepare(self, chunk: pl.DataFrame) -> pl.DataFrame:
         """Rows with an arrival and an offset, and either columns or, under a decoder, the bytes they are to be read from."""
         if self.decoder is not None:
-            chunk = pl.concat([chunk.select(ARRIVAL, OFFSET, RAW), self._decode(chunk[RAW])], how="horizontal")
+            chunk = pl.concat([chunk.select(ARRIVAL, OFFSET, RAW), self.decode(chunk[RAW])], how="horizontal")
         elif DEAD not in chunk.columns:
             chunk = chunk.with_columns(pl.lit(None, dtype=pl.String).alias(DEAD))
         if self.arrival is not None:
             chunk = chunk.with_columns(
                 pl.coalesce(self._micros(pl.col(self.arrival), chunk[self.arrival].dtype), ARRIVAL).alias(ARRIVAL)
             )
-        return chunk.with_columns(self._micros(pl.col(self.event_time), chunk[self.event_time].dtype).alias(TIME)).with_columns(
-            self._candidate(chunk), self._marker()
-        )
+        timed = chunk.with_columns(self._micros(pl.col(self.event_time), chunk[self.event_time].dtype).alias(TIME))
+        ready = timed.with_columns(self._candidate(timed), self._marker())
+        if self.keep is None:
+            return ready
+        return ready.select([c for c in ready.columns if c.startswith("__") or c in self.keep])
 
-    def _decode(self, values: pl.Series) -> pl.DataFrame:
+    def decode(self, values: pl.Series) -> pl.DataFrame:
+        """Bytes as columns, with the reason for each row that cannot be read."""
         if self.registry is None:
             return decode_json(values, self.kinds)
         decoded = decode_wire(values, self.decoder or "", self.kinds, self.registry)
@@ -73,3 +83,42 @@ class Reading:
             return pl.lit(value).alias(CANDIDATE)
         marks = pl.sql_expr(self.strategy.when).cast(pl.Boolean).fill_null(False)
         return pl.when(marks).then(pl.lit(value)).otherwise(None).alias(CANDIDATE)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A function for mapInArrow that decodes records and keeps their place, for transforms to work on."""
+
+    reading: Reading
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Records as columns."""
+        for batch in batches:
+            rows = pl.from_arrow(pa.Table.from_batches([batch]))
+            assert isinstance(rows, pl.DataFrame)
+            decoded = pl.concat([rows, self.reading.decode(rows[RAW])], how="horizontal")
+            yield from decoded.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+
+def transformed(records: Any, reading: Reading, source: Source) -> Any:
+    """Decoded records through the user's transforms; what could not be decoded goes past them, so that none is filtered away."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    empty = pl.DataFrame(schema={**reading.kinds, DEAD: pl.String()}).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    schema = from_arrow_schema(empty)
+    for field in records.schema:
+        schema = schema.add(field)
+    names = [f.name for f in records.schema] + list(reading.kinds) + [DEAD]
+    ordered = type(schema)([next(f for f in schema if f.name == n) for n in names])
+    decoded = records.mapInArrow(Decoding(reading), ordered)
+    changed = decoded.where(F.col(DEAD).isNull())
+    for change in source.transforms:
+        changed = change(changed)
+    lost = [f.name for f in records.schema if f.name not in changed.columns]
+    if lost:
+        raise DefinitionError(
+            f"source {source.name!r}: a transform drops the columns {', '.join(lost)}, which say where each row stands. Use where(…) and "
+            'withColumn(…), or keep them in the select: df.select("*", …).'
+        )
+    return changed.unionByName(decoded.where(F.col(DEAD).isNotNull()).select(*names), allowMissingColumns=True)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from eventide.engine.decode import Reading
+from eventide.engine.decode import Reading, transformed
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.store import StoreError, file_system
@@ -182,6 +182,8 @@ class KafkaFeed:
     source: KafkaSource
     reading: Reading
     spark: Any = None
+    decoding: Reading | None = None
+    """How records are decoded before the user's transforms see them; without transforms the scan does it itself."""
 
     @classmethod
     def open(cls, spark: Any, index: int, source: KafkaSource) -> KafkaFeed:
@@ -190,7 +192,13 @@ class KafkaFeed:
         registry, kinds = _registry(source, form)
         if form.schema is not None:
             kinds = arrow_kinds(parse_ddl(spark, form.schema))
-        return cls(index, source, replace(_reading(index, source, kinds, decoder), registry=registry), spark)
+        if not source.transforms:
+            return cls(index, source, replace(_reading(index, source, kinds, decoder), registry=registry), spark)
+        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, registry)
+        feed = cls(index, source, decoding, spark, decoding)
+        changed = {n: k for n, k in arrow_kinds(feed.frame(spark).schema).items() if not n.startswith("__")}
+        feed.reading = _reading(index, source, changed, None)
+        return feed
 
     def known_lanes(self) -> tuple[str, ...]:
         """The partitions that the topics have now."""
@@ -231,13 +239,14 @@ class KafkaFeed:
         if self.source.rows_per_batch is not None:
             reader = reader.option("maxOffsetsPerTrigger", str(self.source.rows_per_batch))
         lane = F.col("partition").cast("string") if len(self.source.topics) == 1 else F.concat_ws("-", "topic", "partition")
-        return reader.load().select(
+        records = reader.load().select(
             F.lit(self.index).cast("long").alias(SOURCE),
             lane.alias(LANE),
             F.col("offset").alias(OFFSET),
             F.expr("unix_micros(timestamp)").alias(ARRIVAL),
             F.col("value").alias(RAW),
         )
+        return records if self.decoding is None else transformed(records, self.decoding, self.source)
 
     def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
         """A partition is at its end when the batch goes up to what the broker says is the end."""

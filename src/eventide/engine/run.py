@@ -169,12 +169,13 @@ class Run:
             OFFSET: "long",
             ARRIVAL: "long",
             "__raw": "binary",
+            "__dead": "string",
             PATH: "string",
             MODIFIED: "long",
         }
         users: dict[str, Any] = {}
         for feed in self.feeds:
-            if not isinstance(feed, FileFeed | KafkaFeed):
+            if not isinstance(feed, FileFeed) and (feed.source.transforms or not isinstance(feed, KafkaFeed)):
                 users.update({f.name: f.dataType for f in feed.frame(self.spark).schema if not f.name.startswith("__")})
         return {**own, **users}
 
@@ -222,7 +223,7 @@ class Run:
         accounts = self._scan_files(number, landed)
         rows = self._rows(frame, landed)
         if rows is not None:
-            readings = {f.index: replace(f.reading, kinds=f.reading.kinds) for f in self.feeds}
+            readings = {f.index: replace(f.reading, keep=tuple(self.kinds)) for f in self.feeds}
             scan = RowScan(
                 self.shape, self.store, number, readings, self._live_carries(), self.engine.floor(self.ledger), clock
             )
@@ -252,7 +253,7 @@ class Run:
                 for name, files in sorted(lanes.items()):
                     lane = (feed.index, name)
                     carry = self.ledger.carries.get(lane, LaneCarry())
-                    reading = replace(feed.reading, kinds=self._read_kinds(feed))
+                    reading = replace(feed.reading, kinds=self._read_kinds(feed), keep=tuple(self.kinds))
                     floor = self.engine.floor(self.ledger)
                     tasks.append(
                         partial(
@@ -302,7 +303,7 @@ class Run:
 
     def _in_order(self, rows: Any, F: Any) -> Any:
         """Kafka's partitions are lanes already; other rows are brought together by lane and sorted by offset."""
-        if all(isinstance(f, KafkaFeed | FileFeed) for f in self.feeds):
+        if all(isinstance(f, KafkaFeed | FileFeed) and not f.source.transforms for f in self.feeds):
             return rows
         return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, OFFSET)
 
