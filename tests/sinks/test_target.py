@@ -8,7 +8,7 @@ import pytest
 from eventide.errors import DefinitionError, SinkRefused, TargetMismatch
 from eventide.sinks import PaneShape, postgres, sqlite
 from tests.sinks.panes import SHAPE, batch, delivery, pane
-from tests.sinks.places import Duck, Place, SqlPlace, Sqlite, World
+from tests.sinks.places import Duck, Place, Sqlite, SqlPlace, World
 
 WIDER = PaneShape(keys=SHAPE.keys, values=(*SHAPE.values, ("best", pa.float64())))
 OTHER_KIND = PaneShape(keys=SHAPE.keys, values=(("total", pa.string()), ("n", pa.int64())))

@@ -22,9 +22,18 @@ from eventide.sinks.retry import Retry
 from eventide.sinks.shape import INSTANT, PaneShape
 
 REFUSED = {
-    "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
-    "MSG_SIZE_TOO_LARGE", "INVALID_TOPIC_EXCEPTION", "TOPIC_EXCEPTION", "POLICY_VIOLATION", "INVALID_RECORD", "_INVALID_ARG",
-}  # fmt: skip
+    "_AUTHENTICATION",
+    "_INVALID_ARG",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "INVALID_RECORD",
+    "INVALID_TOPIC_EXCEPTION",
+    "MSG_SIZE_TOO_LARGE",
+    "POLICY_VIOLATION",
+    "SASL_AUTHENTICATION_FAILED",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "TOPIC_EXCEPTION",
+}
+"""What a broker will say again, however often it is asked."""
 Message = tuple[bytes | None, bytes, int]
 ANY_PARTITION = -1
 
@@ -37,7 +46,7 @@ class KafkaWriter:
         self.schema = schema
         self.identity = identity
         self.shape = shape
-        self.op = shape.meta("op") if shape else None
+        self.op = shape.meta("op") if shape else ""
         self.mark = shape.meta("watermark") if shape else ""
         self._producer: Any = None
         self._refusal: str | None = None
@@ -59,6 +68,7 @@ class KafkaWriter:
             "bootstrap.servers": self.sink.servers,
             "client.id": "eventide",
             "log_level": 2,
+            "reconnect.backoff.max.ms": 1000,
             "error_cb": self._noticed,
             **dict(self.sink.config),
         }
@@ -70,8 +80,8 @@ class KafkaWriter:
     def _prepare(self) -> None:
         """Create the topic if it is missing; the broker must be within reach."""
         admin = need("confluent_kafka.admin", "kafka")
-        client = admin.AdminClient(self._settings())
         try:
+            client = admin.AdminClient(self._settings())
             if self.sink.topic in client.list_topics(timeout=10).topics:
                 return
             topic = admin.NewTopic(self.sink.topic, num_partitions=self.sink.partitions)
@@ -105,7 +115,7 @@ class KafkaWriter:
             table = table.set_column(
                 table.column_names.index(self.op), self.op, pa.array(changes(table, self.shape), pa.string())
             )
-            keys = [key.encode() for key in table[self.shape.meta("window_id")].to_pylist()]
+            keys = [str(key).encode() for key in table[self.shape.meta("window_id")].to_pylist()]
         else:
             keys = [
                 json.dumps(row, ensure_ascii=False).encode() for row in plain.rows(table.select(list(self.identity)))
@@ -114,9 +124,9 @@ class KafkaWriter:
         return ((key, value, ANY_PARTITION) for key, value in zip(keys, self._encode(rows), strict=True))
 
     def _markers(self, delivery: Delivery) -> Iterator[Message]:
-        """The watermark, after everything before it was acknowledged: "nothing more ends at or before it, but corrections"."""
+        """The watermark, after all panes were acknowledged: nothing more ends at or before it, but corrections."""
         instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=delivery.watermark or 0)
-        row: dict[str, Any] = {self.op or "op": "W", self.mark: instant}
+        row: dict[str, Any] = {self.op: "W", self.mark: instant}
         if self.sink.format == "json":
             row = {
                 **plain.plain(row),
@@ -142,7 +152,7 @@ class KafkaWriter:
         return self._producer
 
     def _send(self, messages: Iterator[Message]) -> None:
-        """librdkafka itself tries again, in order, until its time is up; what it gives up on fails the delivery."""
+        """The client itself tries again, in order, until its time is up; what it gives up on fails the delivery."""
         failures: list[Any] = []
         producer = self._opened()
 
@@ -167,8 +177,7 @@ class KafkaWriter:
             raise self._error(cause) from cause
         if failures or waiting or self._refusal:
             self.close()  # what is still queued is dropped; the whole delivery is sent again
-            cause = failures[0] if failures else f"{waiting} records were not acknowledged in time"
-            raise self._error(cause)
+            raise self._error(failures[0] if failures else f"{waiting} records were not acknowledged in time")
 
     def close(self) -> None:
         """Let go of the producer; nothing of a finished delivery waits in it."""
@@ -219,7 +228,7 @@ class KafkaSink:
 def kafka_topic(
     servers: str,
     topic: str,
-    format: str = "json",  # noqa: A002 (the word that a user would say)
+    format: str = "json",
     markers: bool = False,
     *,
     partitions: int = -1,

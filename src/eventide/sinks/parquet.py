@@ -1,4 +1,4 @@
-"""Parquet: an append log of panes, one file per micro-batch, and beside it a compacted file of what currently stands."""
+"""Parquet: an append log of panes, one file per micro-batch, and beside it a compacted file of what stands."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class PostgresDatabase(Database):
             return f"numeric({kind.precision},{kind.scale})"
         return "jsonb" if plain.is_nested(kind) else TYPES.get(kind, "text")
 
-    def declared(self, target: Target, field: pa.Field) -> str:
+    def declared(self, target: Target, field: Any) -> str:
         """Texts of the key compare as bytes: much faster than by a language's rules, and rank needs no other order."""
         kind = self.type_of(field.type)
         return f'{kind} collate "C"' if kind == "text" and field.name in (*target.identity, *target.rank) else kind
@@ -85,7 +85,7 @@ class PostgresDatabase(Database):
         return bool((found.fetchone() or (False,))[0])
 
     def table_options(self) -> str:
-        """Room in each page for every corrected row: a correction then needs no new index entry (measured: 1.5 x faster)."""
+        """Room in each page for every corrected row, which then needs no new index entry (measured: 1.5 x faster)."""
         return " with (fillfactor = 50)"
 
     def staging_columns(self, target: Target) -> str:

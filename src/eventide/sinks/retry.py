@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Retry:
-    """How long to go on trying: pauses double from `first` to `longest`, each shortened at random so that writers spread out.
+    """How long to go on trying: pauses double from `first` to `longest`, each cut at random so that writers spread out.
 
     Only `SinkUnavailable` is tried again; every other error is raised at once.
 

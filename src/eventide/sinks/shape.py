@@ -44,7 +44,7 @@ class PaneShape:
         for name, function in self.additive:
             if function not in ADDITIVE:
                 raise DefinitionError(
-                    f"deltas of {name!r} cannot be added by {function!r}; a discarding output adds by {', '.join(ADDITIVE)}"
+                    f"deltas of {name!r} cannot be added by {function!r}; allowed are {', '.join(ADDITIVE)}"
                 )
 
     @property
