@@ -60,7 +60,7 @@ class Server:
 @functools.lru_cache(maxsize=1)
 def session(path: str) -> Any:
     """The one session that chdb has in this process, shared by everyone who names its directory."""
-    opened = need("chdb.session", "clickhouse").Session(path)
+    opened = need("chdb.session", "chdb").Session(path)
     opened.query("create database if not exists eventide")
     opened.query("use eventide")
     return opened

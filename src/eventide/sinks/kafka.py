@@ -125,7 +125,7 @@ class KafkaWriter:
 
     def _markers(self, delivery: Delivery) -> Iterator[Message]:
         """The watermark, after all panes were acknowledged: nothing more ends at or before it, but corrections."""
-        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=delivery.watermark or 0)
+        instant = _instant(delivery.watermark or 0)
         row: dict[str, Any] = {self.op: "W", self.mark: instant}
         if self.sink.format == "json":
             row = {
@@ -186,6 +186,13 @@ class KafkaWriter:
             with contextlib.suppress(Exception):
                 producer.purge()
                 producer.flush(1)
+
+
+def _instant(micros: int) -> datetime:
+    """A watermark as a date; the end of the input (+∞) is the last instant that dates know."""
+    epoch, micro = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+    first, last = (limit.replace(tzinfo=UTC) for limit in (datetime.min, datetime.max))  # noqa: DTZ901
+    return epoch + min(max(micros, (first - epoch) // micro), (last - epoch) // micro) * micro
 
 
 def _typed(table: pa.Table) -> list[dict[str, Any]]:

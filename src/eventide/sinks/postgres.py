@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -158,11 +157,25 @@ class PostgresWriter(SqlWriter):
 
     database: PostgresDatabase
 
+    @property
+    def staged_prefix(self) -> str:
+        """How the names of this target's staging tables begin."""
+        return f"eventide_staged_{_digest(self.target.name, 8)}_"
+
+    def clear_staged(self) -> None:
+        """Drop what a run that died had staged; its batch stages it again."""
+
+        def clear(connection: Any) -> None:
+            query = "select oid::regclass::text from pg_class where relkind = 'r' and starts_with(relname, %s)"
+            for (table,) in connection.execute(query, (self.staged_prefix,)).fetchall():
+                connection.execute(f"drop table {table}")
+
+        self.run(clear)
+
     def stage(self, part: str, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> str:
         """COPY one part into an unlogged table of its own; an earlier try of the same part is replaced."""
         rows = self.gathered(panes)
-        identity = f"{delivery.pipeline}\0{delivery.output}\0{delivery.batch}\0{part}"
-        name = f"eventide_staged_{hashlib.sha256((self.target.name + identity).encode()).hexdigest()[:32]}"
+        name = self.staged_prefix + _digest(f"{delivery.pipeline}\0{delivery.output}\0{delivery.batch}\0{part}", 24)
         table = self.database.located(name)
 
         def bring(connection: Any) -> int:
@@ -181,22 +194,30 @@ class PostgresWriter(SqlWriter):
             self.database.located(name): int(rows) for name, _, rows in (token.partition(":") for token in tokens)
         }
 
-        def apply(connection: Any) -> None:
+        def apply(connection: Any) -> list[str]:
             there = {table: connection.execute("select to_regclass(%s)", (table,)).fetchone()[0] for table in counts}
             if not any(there.values()):
-                return  # the drop below commits together with the upsert: it was applied
-            for table, expected in counts.items():
-                found = connection.execute(f"select count(*) from {table}").fetchone()[0] if there[table] else None
-                if found != expected:
-                    # An unlogged table is emptied when the server crashes.
-                    raise SinkRefused(
-                        f"staged part {table} holds {found} of {expected} rows: the batch must be staged again"
-                    )
-            self.database.apply_parts(connection, self.target, list(counts))
-            connection.execute(f"drop table {', '.join(counts)}")
+                return []  # the drop below commits together with the upsert: it was applied
+            # An unlogged table is emptied when the server crashes.
+            lost = [table for table, rows in counts.items() if not there[table] or _count(connection, table) != rows]
+            if not lost:
+                self.database.apply_parts(connection, self.target, list(counts))
+                connection.execute(f"drop table {', '.join(counts)}")
+            return lost
 
-        if counts:
-            self.run(apply)
+        if counts and (lost := self.run(apply)):
+            raise SinkUnavailable(
+                f"{len(lost)} of {len(counts)} staged parts were lost: the batch must be staged again"
+            )
+
+
+def _digest(text: str, length: int) -> str:
+    """A short name for a long one."""
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _count(connection: Any, table: str) -> int:
+    return int(connection.execute(f"select count(*) from {table}").fetchone()[0])
 
 
 @dataclass(frozen=True)
@@ -214,6 +235,13 @@ class PostgresSink(SqlSink):
     def database(self) -> PostgresDatabase:
         """The server."""
         return PostgresDatabase(self.dsn, self.schema)
+
+    def open(self, output: str, shape: PaneShape) -> SqlWriter:
+        """As every SQL sink, and without what an earlier run left half done."""
+        writer = super().open(output, shape)
+        if isinstance(writer, PostgresWriter):
+            writer.clear_staged()
+        return writer
 
     def writer(self, database: Database, target: Target, shape: PaneShape | None) -> SqlWriter:
         """One that can be staged from executors."""

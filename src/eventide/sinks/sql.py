@@ -23,6 +23,7 @@ class Database(ABC):
     """One kind of SQL database: its names, types, statements and errors. It holds no connection and can be pickled."""
 
     longest_name: ClassVar[int] = 10_000
+    begin: ClassVar[str] = "begin"
     keeps_open: ClassVar[bool] = True
     """Whether a connection is kept between deliveries."""
 
@@ -102,7 +103,7 @@ class Database(ABC):
     @contextlib.contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:
         """All or nothing."""
-        self.execute(connection, "begin")
+        self.execute(connection, self.begin)
         yield
         self.execute(connection, "commit")
 

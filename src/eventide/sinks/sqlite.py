@@ -32,6 +32,8 @@ class SqliteDatabase(Database):
 
     path: str
     busy_timeout: ClassVar[float] = 5.0
+    begin: ClassVar[str] = "begin immediate"
+    """A reader that becomes a writer may find its view too old and fail; a writer from the start waits its turn."""
 
     def connect(self) -> sqlite3.Connection:
         """Write-ahead logging, so that readers never wait; a micro-batch may run on another thread than the opening."""
