@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -206,9 +207,7 @@ class PostgresWriter(SqlWriter):
             return lost
 
         if counts and (lost := self.run(apply)):
-            raise SinkUnavailable(
-                f"{len(lost)} of {len(counts)} staged parts were lost: the batch must be staged again"
-            )
+            raise SinkUnavailable(f"{len(lost)} of {len(counts)} staged parts are lost: the batch must be staged again")
 
 
 def _digest(text: str, length: int) -> str:
