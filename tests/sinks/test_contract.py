@@ -1,4 +1,4 @@
-"""The contract of a sink, against the real systems: whatever order and however often panes come, the table is the same."""
+"""The contract of a sink, against the real systems: however panes come, the table is the same."""
 
 from __future__ import annotations
 

@@ -59,6 +59,13 @@ def test_markers_reach_every_partition_after_the_panes(place: Kafka) -> None:
     assert len(place.rows(SHAPE)) == 50
 
 
+def test_the_end_of_the_input_is_a_marker_too(place: Kafka) -> None:
+    writer = place.sink(markers=True, partitions=1).open(place.output, SHAPE)
+    writer.deliver([], delivery(place.output, 0, watermark=2**63 - 1))
+    writer.close()
+    assert place.records()[0]["watermark"] == "9999-12-31T23:59:59.999999Z"
+
+
 def test_no_watermark_makes_no_marker(place: Kafka) -> None:
     writer = place.sink(markers=True).open(place.output, SHAPE)
     writer.deliver(batch(LOG[:1]), delivery(place.output, 0))

@@ -197,7 +197,7 @@ def test_a_full_sqlite_file_is_unavailable_and_rolled_back(tmp_path: Any) -> Non
 
     writer.close()
     healthy, writer.database = writer.database, Full(place.path)
-    with pytest.raises(SinkUnavailable, match="full.*nothing"):
+    with pytest.raises(SinkUnavailable, match=r"full.*nothing"):
         writer.deliver(batch(PANES), delivery(place.output, 1))
     assert len(place.rows(SHAPE)) == 1
     writer.database = healthy
@@ -251,7 +251,7 @@ def test_a_full_disk_leaves_parquet_as_it_was(tiny_disk: Any) -> None:
     writer = place.sink(retry=IMPATIENT).open(place.output, SHAPE)
     writer.deliver(batch([pane("w", 0, total=1, n=1)]), delivery(place.output, 0))
     many = [pane(f"{os.urandom(30).hex()}", 0, slot=i, total=i, n=i) for i in range(5000)]
-    with pytest.raises(SinkUnavailable, match="No space left on device.*nothing"):
+    with pytest.raises(SinkUnavailable, match=r"No space left on device.*nothing"):
         writer.deliver(batch(many), delivery(place.output, 1))
     assert len(place.rows(SHAPE)) == 1
     writer.deliver(batch([pane("x", 0, total=1, n=1)]), delivery(place.output, 1))

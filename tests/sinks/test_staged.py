@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from eventide.errors import SinkRefused
+from eventide.errors import SinkUnavailable
 from eventide.sinks import StagedWriter
 from tests.sinks.panes import SHAPE, batch, delivery, disturbed, expected, random_log, seen
 from tests.sinks.places import Postgres, World
@@ -52,9 +52,17 @@ def test_a_part_that_a_crash_emptied_is_noticed(place: Postgres) -> None:
     token = writer.stage("0", batch(PANES), delivery(place.output, 0))
     with psycopg.connect(place.world.postgres_server.dsn) as connection:
         connection.execute(f'truncate "{token.partition(":")[0]}"')
-    with pytest.raises(SinkRefused, match="staged again"):
+    with pytest.raises(SinkUnavailable, match="staged again"):
         writer.deliver_staged([token], delivery(place.output, 0))
     assert place.rows(SHAPE) == []
     token = writer.stage("0", batch(PANES), delivery(place.output, 0))
     writer.deliver_staged([token], delivery(place.output, 0))
     assert seen(place.rows(SHAPE)) == expected(PANES)
+
+
+def test_what_a_dead_run_staged_is_cleared_when_the_sink_is_opened(place: Postgres) -> None:
+    writer = place.sink().open(place.output, SHAPE)
+    writer.stage("0", batch(PANES), delivery(place.output, 0))
+    assert len(staged_tables(place)) == 1
+    place.sink().open(place.output, SHAPE).close()
+    assert staged_tables(place) == []

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import DefinitionError, SinkRefused, TargetMismatch
-from eventide.sinks import PaneShape, postgres, sqlite
+from eventide.sinks import PaneShape, parquet, postgres, sqlite
 from tests.sinks.panes import SHAPE, batch, delivery, pane
 from tests.sinks.places import Duck, Place, Sqlite, SqlPlace, World
 
@@ -82,3 +82,33 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, tmp_path) -> Non
 
     with pytest.raises(SinkRefused, match=r"pip install 'eventide\[duckdb\]'"):
         duckdb(str(tmp_path / "x")).open("o", SHAPE)
+
+
+def test_a_schema_of_any_name_is_used(postgres_server) -> None:
+    import psycopg
+
+    schema = 'Sales "2026"; --'
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
+        connection.execute('create schema "Sales ""2026""; --"')
+        writer = postgres(postgres_server.dsn, "totals", schema).open("o", SHAPE)
+        for number in (0, 1):
+            writer.deliver(batch([pane("w", number, total=number, n=1)]), delivery("o", number))
+        writer.close()
+        postgres(postgres_server.dsn, "totals", schema).open("o", SHAPE).close()
+        assert connection.execute('select total from "Sales ""2026""; --".totals').fetchall() == [(1,)]
+
+
+def test_parquet_compacts_as_often_as_asked_and_at_the_end(tmp_path) -> None:
+    import pyarrow.parquet as pq
+
+    sink = parquet(str(tmp_path), compact_every=3)
+    writer = sink.open("o", SHAPE)
+    current = tmp_path / "o" / "current.parquet"
+    for number in range(4):
+        writer.deliver(batch([pane(f"w{number}", 0, total=1, n=1)]), delivery("o", number))
+        assert current.exists() == (number >= 2)
+        assert sink.read("o", SHAPE).num_rows == number + 1
+    assert pq.read_table(current).num_rows == 3
+    writer.close()
+    assert pq.read_table(current).num_rows == 4
+    assert len(list((tmp_path / "o" / "panes").glob("*.parquet"))) == 4

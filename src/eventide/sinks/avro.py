@@ -1,10 +1,11 @@
-"""Panes as Avro: a schema made from the columns, and bytes that Confluent's clients or plain Avro readers understand."""
+"""Panes as Avro: a schema made from the columns, and bytes that Confluent's clients or plain Avro readers know."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import typing
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -57,6 +58,7 @@ def _type(kind: Any, name: str) -> Any:
     if kinds.is_struct(kind):
         return _record(list(kind), name)
     if kinds.is_nested(kind):
+        kind = typing.cast(Any, kind)
         return {"type": "array", "items": ["null", _type(kind.value_type, f"{name}_item")]}
     return "bytes" if kinds.is_binary(kind) or kinds.is_large_binary(kind) else "string"
 

@@ -40,7 +40,7 @@ class Delivery:
 
 
 class PaneWriter(Protocol):
-    """Writes the panes of one output. Panes of a window come in rank order: (generation, sequence, insert < retract)."""
+    """Writes one output's panes. Those of a window come in rank order: (generation, sequence, insert < retract)."""
 
     def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
         """Apply the panes; doing it twice, or after newer panes, changes nothing."""

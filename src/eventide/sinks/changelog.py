@@ -1,4 +1,4 @@
-"""Panes as a changelog that consumers know: +I, -U, +U, -D; and the consumer's side, which drops what it has already seen."""
+"""Panes as a changelog that consumers know (+I, -U, +U, -D), and the consumer's side, which drops what it has seen."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Deduplicator:
         return True
 
     def forget(self, before: str) -> int:
-        """Drop what is remembered of windows that ended before an instant, and say how many; late copies of them pass again."""
+        """Drop the memory of windows that ended before an instant; says how many. Late copies of them pass again."""
         old = [identity for identity, end in self._ends.items() if end < before]
         for identity in old:
             del self._ranks[identity], self._ends[identity]

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -59,8 +59,8 @@ class Server:
 
 @functools.lru_cache(maxsize=1)
 def session(path: str) -> Any:
-    """Chdb's one session of this process, shared by everyone who names its directory."""
-    opened = need("chdb.session", "clickhouse").Session(path)
+    """The one session that chdb has in this process, shared by everyone who names its directory."""
+    opened = need("chdb.session", "chdb").Session(path)
     opened.query("create database if not exists eventide")
     opened.query("use eventide")
     return opened
@@ -108,7 +108,7 @@ class ClickHouseDatabase(Database):
         if kinds.is_struct(kind):
             return f"Tuple({', '.join(f'{_field_name(part.name)} {self.type_of(part.type)}' for part in kind)})"
         if kinds.is_nested(kind):
-            return f"Array({self.type_of(kind.value_type)})"
+            return f"Array({self.type_of(cast(Any, kind).value_type)})"
         return f"Nullable({self.inner(kind)})"
 
     def inner(self, kind: pa.DataType) -> str:
@@ -146,7 +146,8 @@ class ClickHouseDatabase(Database):
             columns.append(f"eventide_rank UInt128 materialized {number}")
             version = "eventide_rank"
         key = names(target.identity, self.quote)
-        return f"create table {self.located(target.name)} ({', '.join(columns)}) engine = ReplacingMergeTree({version}) order by ({key})"
+        engine = f"engine = ReplacingMergeTree({version}) order by ({key})"
+        return f"create table {self.located(target.name)} ({', '.join(columns)}) {engine}"
 
     def execute(self, connection: Any, statement: str) -> Any:
         """A view reads through FINAL (see `read_from`), and its columns mean the stored ones, not each other."""

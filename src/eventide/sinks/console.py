@@ -49,7 +49,7 @@ class ConsoleSink:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Each line names the change it makes (+I, -U, +U, -D), so corrections and withdrawals can be followed; nothing is stored."""
+        """Each line names the change it makes (+I, -U, +U, -D), so that a person can follow; nothing is stored."""
         return Capabilities(upsert=True, retract=True, ordered=True, append=True)
 
     def open(self, output: str, shape: PaneShape) -> ConsoleWriter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -54,13 +54,14 @@ class DuckDatabase(Database):
         if kinds.is_struct(kind):
             return f"STRUCT({', '.join(f'{self.quote(part.name)} {self.type_of(part.type)}' for part in kind)})"
         if kinds.is_nested(kind):
-            return f"{self.type_of(kind.value_type)}[]"
+            return f"{self.type_of(cast(Any, kind).value_type)}[]"
         return TYPES.get(kind, "VARCHAR")
 
     def columns(self, connection: Any, table: str) -> dict[str, str]:
         """From the catalogue."""
-        query = "select column_name, data_type from duckdb_columns() where table_name = ? and schema_name = current_schema()"
-        return dict(connection.execute(f"{query} order by column_index", [table]).fetchall())
+        here = "table_name = ? and schema_name = current_schema() order by column_index"
+        query = f"select column_name, data_type from duckdb_columns() where {here}"
+        return dict(connection.execute(query, [table]).fetchall())
 
     def same_type(self, reported: str, wanted: str) -> bool:
         """DuckDB quotes the fields of a struct only where they need it."""

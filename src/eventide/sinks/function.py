@@ -18,7 +18,7 @@ Function = Callable[[pa.Table, Delivery], Any]
 
 
 class FunctionWriter:
-    """Calls the function once per delivery; it is called again if it raises SinkUnavailable, or if the batch is run again."""
+    """Calls the function once per delivery; again if it raises SinkUnavailable, or if the batch is run again."""
 
     def __init__(self, call: Function, schema: pa.Schema, retry: Retry) -> None:
         self.call = call
@@ -69,9 +69,10 @@ class FunctionSink:
 
 
 def function(fn: Function, *, keyed: bool = False, retry: Retry | None = None) -> FunctionSink:
-    """Results to a function of your own: it gets an Arrow table and the delivery, and may be called twice with the same.
+    """Results to a function of your own: it gets an Arrow table and the delivery; the same ones may come twice.
 
-    `keyed=True` states that it keeps one row per window and ignores a pane whose (generation, sequence, op) is not greater.
+    `keyed=True` states that it keeps one row per window, and ignores a pane that does not outrank it
+    by (generation, sequence, op).
 
     >>> function(print)
     function(print, keyed=False)

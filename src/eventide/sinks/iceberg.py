@@ -94,7 +94,7 @@ class IcebergWriter(TableWriter):
         if self.shape is None:
             return expressions.AlwaysTrue()
         end = self.shape.meta("window_end")
-        bounds = pa.compute.min_max(rows[end]).as_py()
+        bounds: Any = pa.compute.min_max(rows[end]).as_py()
         at_least = expressions.GreaterThanOrEqual(end, bounds["min"].isoformat())
         return expressions.And(at_least, expressions.LessThanOrEqual(end, bounds["max"].isoformat()))
 

@@ -22,9 +22,18 @@ from eventide.sinks.retry import Retry
 from eventide.sinks.shape import INSTANT, PaneShape
 
 REFUSED = {
-    "_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED",
-    "MSG_SIZE_TOO_LARGE", "INVALID_TOPIC_EXCEPTION", "TOPIC_EXCEPTION", "POLICY_VIOLATION", "INVALID_RECORD", "_INVALID_ARG",
-}  # fmt: skip
+    "_AUTHENTICATION",
+    "_INVALID_ARG",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "INVALID_RECORD",
+    "INVALID_TOPIC_EXCEPTION",
+    "MSG_SIZE_TOO_LARGE",
+    "POLICY_VIOLATION",
+    "SASL_AUTHENTICATION_FAILED",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "TOPIC_EXCEPTION",
+}
+"""What a broker will say again, however often it is asked."""
 Message = tuple[bytes | None, bytes, int]
 ANY_PARTITION = -1
 
@@ -37,7 +46,7 @@ class KafkaWriter:
         self.schema = schema
         self.identity = identity
         self.shape = shape
-        self.op = shape.meta("op") if shape else None
+        self.op = shape.meta("op") if shape else ""
         self.mark = shape.meta("watermark") if shape else ""
         self._producer: Any = None
         self._refusal: str | None = None
@@ -59,6 +68,7 @@ class KafkaWriter:
             "bootstrap.servers": self.sink.servers,
             "client.id": "eventide",
             "log_level": 2,
+            "reconnect.backoff.max.ms": 1000,
             "error_cb": self._noticed,
             **dict(self.sink.config),
         }
@@ -70,8 +80,8 @@ class KafkaWriter:
     def _prepare(self) -> None:
         """Create the topic if it is missing; the broker must be within reach."""
         admin = need("confluent_kafka.admin", "kafka")
-        client = admin.AdminClient(self._settings())
         try:
+            client = admin.AdminClient(self._settings())
             if self.sink.topic in client.list_topics(timeout=10).topics:
                 return
             topic = admin.NewTopic(self.sink.topic, num_partitions=self.sink.partitions)
@@ -105,16 +115,16 @@ class KafkaWriter:
             table = table.set_column(
                 table.column_names.index(self.op), self.op, pa.array(changes(table, self.shape), pa.string())
             )
-            keys = [key.encode() for key in table[self.shape.meta("window_id")].to_pylist()]
+            keys = [str(key).encode() for key in table[self.shape.meta("window_id")].to_pylist()]
         else:
             keys = [json.dumps(row, ensure_ascii=False).encode() for row in plain.rows(table.select(list(self.identity)))]
         rows = plain.rows(table) if self.sink.format == "json" else _typed(table)
         return ((key, value, ANY_PARTITION) for key, value in zip(keys, self._encode(rows), strict=True))
 
     def _markers(self, delivery: Delivery) -> Iterator[Message]:
-        """The watermark, after everything before it was acknowledged: "nothing more ends at or before it, but corrections"."""
-        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=delivery.watermark or 0)
-        row: dict[str, Any] = {self.op or "op": "W", self.mark: instant}
+        """The watermark, after all panes were acknowledged: nothing more ends at or before it, but corrections."""
+        instant = _instant(delivery.watermark or 0)
+        row: dict[str, Any] = {self.op: "W", self.mark: instant}
         if self.sink.format == "json":
             row = {
                 **plain.plain(row),
@@ -140,7 +150,7 @@ class KafkaWriter:
         return self._producer
 
     def _send(self, messages: Iterator[Message]) -> None:
-        """Librdkafka itself tries again, in order, until its time is up; what it gives up on fails the delivery."""
+        """The client itself tries again, in order, until its time is up; what it gives up on fails the delivery."""
         failures: list[Any] = []
         producer = self._opened()
 
@@ -165,8 +175,7 @@ class KafkaWriter:
             raise self._error(cause) from cause
         if failures or waiting or self._refusal:
             self.close()  # what is still queued is dropped; the whole delivery is sent again
-            cause = failures[0] if failures else f"{waiting} records were not acknowledged in time"
-            raise self._error(cause)
+            raise self._error(failures[0] if failures else f"{waiting} records were not acknowledged in time")
 
     def close(self) -> None:
         """Let go of the producer; nothing of a finished delivery waits in it."""
@@ -175,6 +184,13 @@ class KafkaWriter:
             with contextlib.suppress(Exception):
                 producer.purge()
                 producer.flush(1)
+
+
+def _instant(micros: int) -> datetime:
+    """A watermark as a date; the end of the input (+∞) is the last instant that dates know."""
+    epoch, micro = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+    first, last = (limit.replace(tzinfo=UTC) for limit in (datetime.min, datetime.max))  # noqa: DTZ901
+    return epoch + min(max(micros, (first - epoch) // micro), (last - epoch) // micro) * micro
 
 
 def _typed(table: pa.Table) -> list[dict[str, Any]]:

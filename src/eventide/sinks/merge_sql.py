@@ -24,7 +24,7 @@ Connect = Callable[[], Any]
 class MergeDialect:
     """Standard SQL with MERGE; override what your warehouse says differently.
 
-    A dialect has no state. The defaults suit PostgreSQL 15 and newer, and come close to Snowflake, SQL Server and Oracle.
+    A dialect has no state. The defaults suit PostgreSQL 15 and newer.
     """
 
     placeholder = "%s"
@@ -64,7 +64,8 @@ class MergeDialect:
 
     def catalogue(self) -> str:
         """Name and type of a table's columns; one parameter, the table."""
-        return f"select column_name, data_type from information_schema.columns where table_name = {self.placeholder} order by ordinal_position"
+        here = f"table_name = {self.placeholder} order by ordinal_position"
+        return f"select column_name, data_type from information_schema.columns where {here}"
 
     def views(self) -> str:
         """A row if a name is a view; one parameter, the name."""
@@ -75,14 +76,9 @@ class MergeDialect:
         return merge(target, table, source, self.quote)
 
     def transient(self, error: Exception) -> bool:
-        """Whether an error of the driver may pass: DB-API calls those OperationalError, and lost connections InterfaceError."""
-        return type(error).__name__ in (
-            "OperationalError",
-            "InterfaceError",
-            "TimeoutError",
-            "ConnectionError",
-            "AdminShutdown",
-        )
+        """Whether a driver's error may pass: DB-API calls those OperationalError, lost connections InterfaceError."""
+        names = {kind.__name__ for kind in type(error).__mro__}
+        return not names.isdisjoint(("OperationalError", "InterfaceError", "TimeoutError", "ConnectionError"))
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ class Warehouse(Database):
         connection.commit()
 
     def write(self, connection: Any, target: Target, rows: pa.Table) -> None:
-        """Executemany into a staging table, then one MERGE."""
+        """Rows into a staging table by executemany, then one MERGE."""
         rows = rows if target.rank else first_of_each(rows, target.identity)
         staging = self.quote("eventide_staged")
         columns = ", ".join(f"{self.quote(f.name)} {self.type_of(f.type)}" for f in target.columns)

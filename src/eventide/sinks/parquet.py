@@ -1,4 +1,4 @@
-"""Parquet: an append log of panes, one file per micro-batch, and beside it a compacted file of what currently stands."""
+"""Parquet: an append log of panes, one file per micro-batch, and beside it a compacted file of what stands."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ class ParquetWriter(TableWriter):
         super().__init__(target, sink.retry, shape)
         self.folder = folder
         self.compact_every = sink.compact_every
+        self.uncompacted = 0
         self.log = "panes" if shape else ""
         self.attempt(self._check)
 
@@ -103,7 +104,8 @@ class ParquetWriter(TableWriter):
         pipeline = re.sub(r"[^\w.-]", "_", delivery.pipeline)
         name = f"{delivery.batch:012d}-{delivery.clock}-{pipeline}.parquet"
         self.attempt(lambda: self.folder.write(f"{self.log}/{name}".lstrip("/"), rows))
-        if self.shape and delivery.batch % self.compact_every == self.compact_every - 1:
+        self.uncompacted += 1
+        if self.shape and self.uncompacted >= self.compact_every:
             self.attempt(self.compact)
 
     def compact(self) -> None:
@@ -112,6 +114,12 @@ class ParquetWriter(TableWriter):
         standing = _standing(self.folder, self.shape)
         self.folder.write("compacted.parquet", standing)
         self.folder.write("current.parquet", current(standing, self.shape).replace_schema_metadata(None))
+        self.uncompacted = 0
+
+    def close(self) -> None:
+        """Leave the current view up to date."""
+        if self.shape and self.uncompacted:
+            self.attempt(self.compact)
 
 
 def _standing(folder: Folder, shape: PaneShape) -> pa.Table:
@@ -161,7 +169,7 @@ class ParquetSink:
 def parquet(path: str, table: str | None = None, *, compact_every: int = 1, retry: Retry | None = None) -> ParquetSink:
     """Results as Parquet: `<path>/<output>/panes/` is the log, `<path>/<output>/current.parquet` is what stands.
 
-    With many windows compact less often: `compact_every=20` rewrites the current file after every 20th micro-batch.
+    With many windows compact less often: `compact_every=20` rewrites the current file after 20 deliveries.
 
     >>> parquet("out/")
     ParquetSink(path='out/', table=None, compact_every=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +25,15 @@ def encode(table: pa.Table, order: list[str]) -> Iterator[pa.Buffer]:
     for start in range(0, table.num_rows, ROWS):
         columns = [column.combine_chunks() for column in table.slice(start, ROWS).columns]
         count = len(columns[0])
-        cells: list[pa.Array] = [_bytes(np.full(count, len(columns), ">i2"))]
+        cells: list[Any] = [_bytes(np.full(count, len(columns), ">i2"))]
         for column in columns:
             cells += _cells(column)
-        rows = pc.binary_join_element_wise(*cells, b"")
+        rows: Any = pc.binary_join_element_wise(*cells, b"")
         # The joined rows lie one behind the other in one buffer: exactly the stream that COPY reads.
         yield rows.buffers()[2]
 
 
-def _cells(column: pa.Array) -> list[pa.Array]:
+def _cells(column: Any) -> list[Any]:
     """A column as (length, bytes) pairs; the length of a null is -1."""
     body = _fixed(column)
     if body is None:
@@ -51,7 +52,7 @@ def _cells(column: pa.Array) -> list[pa.Array]:
     return [_bytes(lengths), pc.if_else(valid, _bytes(body), pa.scalar(b"", pa.binary()))]
 
 
-def _fixed(column: pa.Array) -> np.ndarray | None:
+def _fixed(column: Any) -> Any:
     """The big-endian values of a column of fixed width, whatever stands where it is null."""
     kind = column.type
     if kinds.is_timestamp(kind):
@@ -75,10 +76,10 @@ def _fixed(column: pa.Array) -> np.ndarray | None:
     return (values - shift if shift else values).astype(width)
 
 
-def _bytes(values: np.ndarray) -> pa.Array:
+def _bytes(values: Any) -> Any:
     """Each element's bytes as one binary value."""
     width = values.dtype.itemsize
-    offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32) * np.int32(width))
+    offsets = pa.py_buffer((np.arange(len(values) + 1, dtype=np.int32) * np.int32(width)).tobytes())
     return pa.Array.from_buffers(
         pa.binary(), len(values), [None, offsets, pa.py_buffer(np.ascontiguousarray(values).tobytes())]
     )

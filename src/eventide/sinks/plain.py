@@ -13,9 +13,9 @@ import pyarrow as pa
 
 
 def plain(value: Any) -> Any:
-    """One value, made of what JSON knows.
+    r"""One value, made of what JSON knows.
 
-    >>> plain({"paid": Decimal("1.10"), "raw": b"\\x00", "ratio": float("nan"), "none": None})
+    >>> plain({"paid": Decimal("1.10"), "raw": b"\x00", "ratio": float("nan"), "none": None})
     {'paid': '1.10', 'raw': 'AA==', 'ratio': 'NaN', 'none': None}
     """
     if value is None or isinstance(value, bool | int | str):
@@ -54,13 +54,13 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def as_text(column: pa.ChunkedArray) -> pa.Array:
+def as_text(column: Any) -> Any:
     """A nested column as a column of JSON texts."""
     return pa.array([text(value) for value in python_values(column)], pa.string())
 
 
-def python_values(column: pa.ChunkedArray) -> list[Any]:
+def python_values(column: Any) -> list[Any]:
     """Python values; maps become dicts."""
     if pa.types.is_map(column.type):
         return [None if value is None else dict(value) for value in column.to_pylist()]
-    return column.to_pylist()
+    return list(column.to_pylist())

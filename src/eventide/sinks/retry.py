@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Retry:
-    """How long to go on trying: pauses double from `first` to `longest`, each shortened at random so that writers spread out.
+    """How long to go on trying: pauses double from `first` to `longest`, each cut at random so that writers spread out.
 
     Only `SinkUnavailable` is tried again; every other error is raised at once.
 
@@ -52,8 +52,8 @@ class Retry:
                 left = started + self.give_up_after - now
                 if left <= 0:
                     raise SinkUnavailable(
-                        f"{error} (gave up after {now - started:.0f} s and {tries} tries; nothing of this delivery was "
-                        "applied; the pipeline delivers it again when it is started again)"
+                        f"{error} (gave up after {now - started:.0f} s and {tries} tries; the batch is not committed, "
+                        "so nothing is lost: start the pipeline again and it is delivered again)"
                     ) from error
                 wait = min(pause * random.uniform(0.5, 1.0), left)  # noqa: S311 (spreads load, guards no secret)
                 log.warning("try %d failed, next in %.1f s: %s", tries, wait, error)

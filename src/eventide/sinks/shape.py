@@ -43,9 +43,7 @@ class PaneShape:
     def __post_init__(self) -> None:
         for name, function in self.additive:
             if function not in ADDITIVE:
-                raise DefinitionError(
-                    f"deltas of {name!r} cannot be added by {function!r}; a discarding output adds by {', '.join(ADDITIVE)}"
-                )
+                raise DefinitionError(f"deltas of {name!r} cannot be added by {function!r}; allowed are {', '.join(ADDITIVE)}")
 
     @property
     def key_names(self) -> tuple[str, ...]:

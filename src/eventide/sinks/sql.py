@@ -23,6 +23,7 @@ class Database(ABC):
     """One kind of SQL database: its names, types, statements and errors. It holds no connection and can be pickled."""
 
     longest_name: ClassVar[int] = 10_000
+    begin: ClassVar[str] = "begin"
     keeps_open: ClassVar[bool] = True
     """Whether a connection is kept between deliveries."""
 
@@ -87,7 +88,7 @@ class Database(ABC):
         key = f"primary key ({names(target.identity, self.quote)})"
         return f"create table {self.located(target.name)} ({', '.join([*columns, key])}){self.table_options()}"
 
-    def declared(self, target: Target, field: pa.Field) -> str:
+    def declared(self, target: Target, field: Any) -> str:
         """A column's type where its table is made."""
         return self.type_of(field.type)
 
@@ -102,7 +103,7 @@ class Database(ABC):
     @contextlib.contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:
         """All or nothing."""
-        self.execute(connection, "begin")
+        self.execute(connection, self.begin)
         yield
         self.execute(connection, "commit")
 
@@ -111,7 +112,7 @@ def prepare(database: Database, connection: Any, target: Target, view: tuple[str
     """Make the table and its view, or add what a changed aggregate needs; refuse a table of another shape."""
     have = database.columns(connection, target.name)
     table = database.located(target.name)
-    added: list[pa.Field] = []
+    added: list[Any] = []
     if not have:
         database.execute(connection, database.create_table(target))
     else:
@@ -204,7 +205,8 @@ class SqlSink:
             for value, kind in shape.values:
                 if not database.adds(kind):
                     raise DefinitionError(
-                        f"{type(database).__name__} cannot add deltas of {value!r} ({kind}) exactly: use an accumulating output, or cast the value"
+                        f"{type(database).__name__} cannot add deltas of {value!r} ({kind}) exactly: "
+                        "use an accumulating output, or cast the value"
                     )
         target = Target.of_panes(name, shape)
         writer = self.writer(database, target, shape)

@@ -32,9 +32,11 @@ class SqliteDatabase(Database):
 
     path: str
     busy_timeout: ClassVar[float] = 5.0
+    begin: ClassVar[str] = "begin immediate"
+    """A reader that becomes a writer may find its view too old and fail; a writer from the start waits its turn."""
 
     def connect(self) -> sqlite3.Connection:
-        """Write-ahead logging, so that readers never wait; the micro-batch may run on another thread than the opening."""
+        """Write-ahead logging, so that readers never wait; a micro-batch may run on another thread than the opening."""
         connection = sqlite3.connect(self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False)
         for setting in ("journal_mode = wal", "synchronous = full", "cache_size = -262144"):
             connection.execute(f"pragma {setting}")
@@ -90,17 +92,17 @@ class SqliteDatabase(Database):
 
 def storable(table: pa.Table) -> pl.DataFrame:
     """A table in SQLite's storage classes."""
-    for index, field in enumerate(table.schema):
+    for index, one in enumerate(table.schema):
         column: Any = table.column(index)
-        if plain.is_nested(field.type):
+        if plain.is_nested(one.type):
             column = plain.as_text(column)
-        elif kinds.is_timestamp(field.type):
-            column = column.cast(pa.timestamp("us", field.type.tz)).cast(pa.int64())
-        elif kinds.is_date(field.type) or kinds.is_decimal(field.type):
+        elif kinds.is_timestamp(one.type):
+            column = column.cast(pa.timestamp("us", one.type.tz)).cast(pa.int64())
+        elif kinds.is_date(one.type) or kinds.is_decimal(one.type):
             column = column.cast(pa.string())
-        elif kinds.is_boolean(field.type):
+        elif kinds.is_boolean(one.type):
             column = column.cast(pa.int8())
-        table = table.set_column(index, field.name, column)
+        table = table.set_column(index, one.name, column)
     return pl.DataFrame(pl.from_arrow(table))
 
 

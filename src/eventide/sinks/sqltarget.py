@@ -28,7 +28,8 @@ def outranks(rank: tuple[str, ...], new: str, old: str, quote: Quote) -> str:
 
 def upsert(target: Target, table: str, source: str, quote: Quote) -> str:
     """Put the rows of a source (`values (…)` or `select …`) into the table where they outrank what is there."""
-    into = f"insert into {table} as t ({names(target.columns.names, quote)}) {source} on conflict ({names(target.identity, quote)})"
+    into = f"insert into {table} as t ({names(target.columns.names, quote)}) {source}"
+    into += f" on conflict ({names(target.identity, quote)})"
     if not target.rank:
         return f"{into} do nothing"
     changes = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in target.others)
@@ -42,10 +43,9 @@ def merge(target: Target, table: str, source: str, quote: Quote) -> str:
     if target.rank:
         changes = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in target.others)
         matched = f"when matched and {outranks(target.rank, 's', 't', quote)} then update set {changes} "
-    return (
-        f"merge into {table} t using ({source}) s on {same} {matched}"
-        f"when not matched then insert ({names(target.columns.names, quote)}) values ({names(target.columns.names, quote, 's.')})"
-    )
+    columns = target.columns.names
+    insert = f"insert ({names(columns, quote)}) values ({names(columns, quote, 's.')})"
+    return f"merge into {table} t using ({source}) s on {same} {matched}when not matched then {insert}"
 
 
 Shown = Callable[[str, pa.DataType], str]

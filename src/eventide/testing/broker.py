@@ -182,11 +182,12 @@ class KafkaBroker:
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0, "error_cb": lambda _: None})
+        settings: dict[str, Any] = {"bootstrap.servers": self.servers, "log_level": 0, "error_cb": lambda _: None}
+        return AdminClient(settings)
 
     def create_topic(self, name: str, partitions: int = 1, **config: str) -> None:
         """Create a topic; `config` is the topic's own, with _ for the dots."""
-        from confluent_kafka.admin import NewTopic
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
         settings = {key.replace("_", "."): value for key, value in config.items()}
         admin = self._admin()  # it must outlive its answer
