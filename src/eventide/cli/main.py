@@ -6,6 +6,7 @@ import click
 
 from eventide import __version__
 from eventide.cli.demo import demo
+from eventide.cli.registry import registry
 from eventide.cli.run import run
 
 
@@ -17,3 +18,4 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(run)
+main.add_command(registry)
