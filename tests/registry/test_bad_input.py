@@ -208,9 +208,7 @@ _avro = st.recursive(
                 "symbols": st.lists(st.sampled_from(["A", "B", ""]), max_size=3),
                 "size": st.integers(-1, 5),
                 "fields": st.lists(
-                    st.fixed_dictionaries(
-                        {"name": st.sampled_from(["a", "b"]), "type": inner}, optional={"default": _values}
-                    ),
+                    st.fixed_dictionaries({"name": st.sampled_from(["a", "b"]), "type": inner}, optional={"default": _values}),
                     max_size=3,
                 ),
             },
@@ -285,9 +283,7 @@ def _quoted(text: str) -> str:
 )
 def test_no_request_is_our_fault(ask: Ask, method: str, path: str, query: dict[str, str], body: Any) -> None:
     raw = json.dumps(body).encode() if method in ("POST", "PUT", "PATCH") else None
-    answer = ask.http.request(
-        method, ask.url + path, params=query, content=raw, headers={"Content-Type": "application/json"}
-    )
+    answer = ask.http.request(method, ask.url + path, params=query, content=raw, headers={"Content-Type": "application/json"})
     assert answer.status_code < 500, (method, path, query, body, answer.text)
     if answer.status_code >= 400 and method != "HEAD":
         assert set(answer.json()) == {"error_code", "message"}

@@ -102,9 +102,7 @@ def order_messages() -> dict[str, Any]:
     message.field.add(name="id", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
     line = message.nested_type.add(name="Line")
     line.field.add(name="sku", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
-    message.field.add(
-        name="lines", number=2, type=kinds.TYPE_MESSAGE, label=kinds.LABEL_REPEATED, type_name=".shop.Order.Line"
-    )
+    message.field.add(name="lines", number=2, type=kinds.TYPE_MESSAGE, label=kinds.LABEL_REPEATED, type_name=".shop.Order.Line")
     entry = message.nested_type.add(name="TagsEntry")
     entry.options.map_entry = True
     entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
@@ -115,9 +113,7 @@ def order_messages() -> dict[str, Any]:
     state = message.enum_type.add(name="State")
     state.value.add(name="NEW", number=0)
     state.value.add(name="PAID", number=1)
-    message.field.add(
-        name="state", number=4, type=kinds.TYPE_ENUM, label=kinds.LABEL_OPTIONAL, type_name=".shop.Order.State"
-    )
+    message.field.add(name="state", number=4, type=kinds.TYPE_ENUM, label=kinds.LABEL_OPTIONAL, type_name=".shop.Order.State")
     message.oneof_decl.add(name="payment")
     message.field.add(name="card", number=5, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL, oneof_index=0)
     message.field.add(name="cash", number=6, type=kinds.TYPE_INT32, label=kinds.LABEL_OPTIONAL, oneof_index=0)

@@ -100,9 +100,7 @@ def test_usage_says_who_still_reads_the_old_shape(ask: Ask) -> None:
     ask.register("s", V1)
     report = {"client": "billing", "environment": "prod", "decoded": [{"id": 1, "count": 5}, {"id": 7}]}
     assert ask.ok("POST", "/eventide/v1/usage", report) == {"accepted": 2}
-    ask.ok(
-        "POST", "/eventide/v1/usage", {"client": "billing", "environment": "prod", "decoded": [{"id": 1, "at": 1000}]}
-    )
+    ask.ok("POST", "/eventide/v1/usage", {"client": "billing", "environment": "prod", "decoded": [{"id": 1, "at": 1000}]})
     (line,) = ask.ok("GET", "/eventide/v1/usage?id=1")
     assert (line["decoded"], line["first_seen"]) == (6, 1000) and line["last_seen"] > 1000
     assert len(ask.ok("GET", "/eventide/v1/usage?client=billing")) == 2

@@ -185,9 +185,7 @@ def test_listing_is_paged_at_a_thousand(ask: Ask) -> None:
     assert len(ask.ok("GET", "/schemas?limit=4")) == 4
     assert [e["subject"] for e in ask.ok("GET", "/schemas?latestOnly=true&offset=1")] == ["s1", "s2"]
     ask.ok("DELETE", "/subjects/s1/versions/2")
-    assert [(e["subject"], e["version"]) for e in ask.ok("GET", "/schemas?latestOnly=true&subjectPrefix=s1")] == [
-        ("s1", 1)
-    ]
+    assert [(e["subject"], e["version"]) for e in ask.ok("GET", "/schemas?latestOnly=true&subjectPrefix=s1")] == [("s1", 1)]
     assert len(ask.ok("GET", "/schemas?deleted=true")) == 6
 
 

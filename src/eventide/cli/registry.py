@@ -243,12 +243,9 @@ def inventory(
     verdicts, advice = found.levels(), found.advice()
     if as_json:
         seen = [
-            {"kind": s.kind, "id": s.schema_id, "origin": s.origin, "records": s.records, "schema": s.text}
-            for s in found.seen
+            {"kind": s.kind, "id": s.schema_id, "origin": s.origin, "records": s.records, "schema": s.text} for s in found.seen
         ]
-        click.echo(
-            json.dumps({"seen": seen, "unreadable": found.unreadable, "levels": verdicts, "advice": advice}, indent=2)
-        )
+        click.echo(json.dumps({"seen": seen, "unreadable": found.unreadable, "levels": verdicts, "advice": advice}, indent=2))
         return
     for s in found.seen:
         name = f"id {s.schema_id}" if s.schema_id is not None else "inferred" if s.kind == "JSON" else "in the file"
@@ -256,9 +253,7 @@ def inventory(
     for reason, count in found.unreadable.items():
         click.echo(f"unreadable  {count}  {reason}")
     for level, reasons in verdicts.items():
-        click.echo(
-            f"{level:20} {'passes' if not reasons else f'{len(reasons)} reasons against, the first: {reasons[0]}'}"
-        )
+        click.echo(f"{level:20} {'passes' if not reasons else f'{len(reasons)} reasons against, the first: {reasons[0]}'}")
     click.echo(f"Start with NONE; {advice} is the strictest level that all of this passes.")
 
 

@@ -46,9 +46,7 @@ def find_clash(
     return None
 
 
-def _compared(
-    catalog: Catalog, config: Config, canonical: Canonical, versions: Sequence[Entry] | None
-) -> Sequence[Entry]:
+def _compared(catalog: Catalog, config: Config, canonical: Canonical, versions: Sequence[Entry] | None) -> Sequence[Entry]:
     """The versions to compare with, latest first: one unless the level is transitive, only those of its group."""
     transitive = config["compatibilityLevel"].endswith("_TRANSITIVE")
     group = config.get("compatibilityGroup")

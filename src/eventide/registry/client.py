@@ -79,9 +79,7 @@ class RegistryClient:
     def __enter__(self) -> RegistryClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -224,9 +222,7 @@ def _read(answer: httpx.Response) -> Any:
     try:
         body = answer.json()
     except ValueError:
-        raise RegistryUnavailable(
-            f"HTTP {answer.status_code} with a body that is no JSON: {answer.text[:200]!r}"
-        ) from None
+        raise RegistryUnavailable(f"HTTP {answer.status_code} with a body that is no JSON: {answer.text[:200]!r}") from None
     if answer.is_success:
         return body
     if not isinstance(body, dict):

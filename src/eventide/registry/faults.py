@@ -51,16 +51,12 @@ def subject_not_soft_deleted(subject: str) -> Fault:
 
 def version_soft_deleted(subject: str, version: int) -> Fault:
     """40406."""
-    return Fault(
-        404, 40406, f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently"
-    )
+    return Fault(404, 40406, f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently")
 
 
 def version_not_soft_deleted(subject: str, version: int) -> Fault:
     """40407."""
-    return Fault(
-        404, 40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
-    )
+    return Fault(404, 40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted")
 
 
 def no_subject_config(subject: str) -> Fault:

@@ -73,9 +73,7 @@ def _rule_parts(rules: RuleSet) -> list[bytes]:
     return flags
 
 
-def lookup_key(
-    kind: str, text: str, references: Sequence[Reference], metadata: Metadata | None, rules: RuleSet | None
-) -> str:
+def lookup_key(kind: str, text: str, references: Sequence[Reference], metadata: Metadata | None, rules: RuleSet | None) -> str:
     """Equal for schemas that are the same within a subject: key order and `confluent:version` do not count."""
     if kind == "AVRO":
         text = json.dumps(json.loads(text), sort_keys=True)

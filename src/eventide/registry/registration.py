@@ -88,9 +88,7 @@ def _store(catalog: Catalog, canonical: Canonical, version: int, schema_id: int)
     else:
         there = session.schema(name.context, schema_id)
         if there is not None and there.guid != canonical.guid:
-            raise faults.not_permitted(
-                f"Overwrite new schema with id {schema_id} in context {name.prefix} is not permitted."
-            )
+            raise faults.not_permitted(f"Overwrite new schema with id {schema_id} in context {name.prefix} is not permitted.")
     entry = catalog.as_entry(canonical, version, schema_id, catalog.now)
     written_out = canonical.written_out if canonical.proposal.references else None
     session.put_version(entry, lookup=canonical.lookup, resolved=written_out)

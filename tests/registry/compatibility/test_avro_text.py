@@ -63,9 +63,7 @@ def test_doubles_are_printed_as_java_prints_them(given: str, printed: str) -> No
 
 
 def test_a_type_may_be_used_before_it_is_defined() -> None:
-    ahead = (
-        '["null",{"type":"record","name":"A","fields":[{"name":"b","type":"B"}]},{"type":"fixed","name":"B","size":2}]'
-    )
+    ahead = '["null",{"type":"record","name":"A","fields":[{"name":"b","type":"B"}]},{"type":"fixed","name":"B","size":2}]'
     assert canonical(ahead) == (
         '["null",{"type":"record","name":"A","fields":[{"name":"b","type":{"type":"fixed","name":"B","size":2}}]},"B"]'
     )

@@ -191,9 +191,7 @@ SCALARS = st.sampled_from(["int32", "string", "bytes", "double", "M", "map<strin
 def test_a_proto_file_reads_itself_and_its_text_is_a_fixed_point(fields: list[tuple[str, int]], nested: bool) -> None:
     body = " ".join(f"{kind} f{number} = {number};" for kind, number in fields)
     inner = "message N { oneof o { M m = 1; string s = 2; } }" if nested else ""
-    parsed: Any = parse(
-        "PROTOBUF", f'syntax = "proto3"; package p.q; enum E {{ A = 0; }} message M {{ {body} {inner} }}'
-    )
+    parsed: Any = parse("PROTOBUF", f'syntax = "proto3"; package p.q; enum E {{ A = 0; }} message M {{ {body} {inner} }}')
     assert check(parsed, parsed) == []
     for text in (parsed.canonical, parsed.normalized, parsed.serialized):
         again = parse("PROTOBUF", text)

@@ -12,9 +12,7 @@ from eventide.registry.compatibility import InvalidSchema, check, parse
 
 
 def proto(body: str, syntax: str = "proto3", **references: str) -> Any:
-    return parse(
-        "PROTOBUF", f'syntax = "{syntax}"; {body}', {f"{name}.proto": text for name, text in references.items()}
-    )
+    return parse("PROTOBUF", f'syntax = "{syntax}"; {body}', {f"{name}.proto": text for name, text in references.items()})
 
 
 def kinds(old: str, new: str, syntax: str = "proto3") -> list[str]:

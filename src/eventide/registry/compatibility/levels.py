@@ -23,9 +23,7 @@ LEVELS = (
 _CACHED_LENGTH = 50_000  # longer texts are rare, and a few thousand of them would not fit the memory
 
 
-def parse(
-    kind: str, text: str, references: Mapping[str, str] = MappingProxyType({}), *, strict: bool = True
-) -> ParsedSchema:
+def parse(kind: str, text: str, references: Mapping[str, str] = MappingProxyType({}), *, strict: bool = True) -> ParsedSchema:
     """Read the schema text of one kind; `references` maps each imported name to its text, transitively.
 
     `strict` is how a schema is read when it is registered or checked. One that is looked up, or was registered long
@@ -66,9 +64,7 @@ def check_level(level: str, new: ParsedSchema, old: Sequence[ParsedSchema]) -> l
     return conflict(level, new, old)[1]
 
 
-def conflict(
-    level: str, new: ParsedSchema, old: Sequence[ParsedSchema]
-) -> tuple[ParsedSchema | None, list[Incompatibility]]:
+def conflict(level: str, new: ParsedSchema, old: Sequence[ParsedSchema]) -> tuple[ParsedSchema | None, list[Incompatibility]]:
     """The latest of the `old` schemas (oldest first) that `new` may not follow at this level, and why.
 
     BACKWARD: the new schema reads what the old one wrote; FORWARD: the old one reads what the new one writes; FULL:

@@ -200,9 +200,7 @@ class _Compiler:
         entry = out.nested_type.add(name=entry_name)
         entry.options.map_entry = True
         for number, (name, type_) in enumerate((("key", field.key_type), ("value", field.value_type)), 1):
-            member = entry.field.add(
-                name=name, number=number, label=FieldDescriptorProto.LABEL_OPTIONAL, json_name=name
-            )
+            member = entry.field.add(name=name, number=number, label=FieldDescriptorProto.LABEL_OPTIONAL, json_name=name)
             self._set_type(member, type_, scope)
         made = out.field.add(
             name=field.name,

@@ -92,9 +92,7 @@ class Application:
         try:
             headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
             content_type = answer_type(headers.get("accept"))
-            request = Request(
-                scope["method"], split_path(raw_path), split_query(raw_query), headers, _origin(scope, headers)
-            )
+            request = Request(scope["method"], split_path(raw_path), split_query(raw_query), headers, _origin(scope, headers))
             answer, subject, revision = await self._answer(request, receive)
         except Fault as fault:
             answer = Answer({"error_code": fault.code, "message": fault.message}, fault.status)

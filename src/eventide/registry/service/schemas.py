@@ -29,13 +29,9 @@ def list_schemas(catalog: Catalog, request: Request) -> Answer:
     limit = asked if 0 <= asked <= _MOST_SCHEMAS else _MOST_SCHEMAS
     latest, offset = request.flag("latestOnly"), max(request.number("offset", 0), 0)
     if request.principal.may(Role.READ, ""):
-        found = catalog.session.listing(
-            context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit
-        )
+        found = catalog.session.listing(context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit)
     else:
-        everything = catalog.session.listing(
-            context, prefix, latest_only=latest, deleted=deleted, offset=0, limit=2**31
-        )
+        everything = catalog.session.listing(context, prefix, latest_only=latest, deleted=deleted, offset=0, limit=2**31)
         visible = [e for e in everything if request.principal.may(Role.READ, e.subject)]
         found = visible[offset : offset + limit]
     return Answer([entry.as_version() for entry in found])

@@ -22,17 +22,14 @@ class GovernanceTables:
 
     def put_fact(self, name: str, value: str) -> None:
         """Write a fact down."""
-        self._run(
-            "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
-        )
+        self._run("INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value))
 
     def put_audit(
         self, at: int, who: str, origin: str, action: str, subject: str, outcome: str, reason: str, detail: Any
     ) -> None:
         """Append to the audit log; the database itself refuses to change or remove what is there."""
         self._run(
-            "INSERT INTO audit (at, who, origin, action, subject, outcome, reason, detail) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO audit (at, who, origin, action, subject, outcome, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (at, who, origin, action, subject, outcome, reason, json.dumps(detail)),
         )
 
@@ -115,9 +112,7 @@ class GovernanceTables:
                 where.append(condition)
                 values.append(value)
         if subject is not None:
-            where.append(
-                "EXISTS (SELECT 1 FROM holders h WHERE h.context = u.context AND h.id = u.id AND h.subject = ?)"
-            )
+            where.append("EXISTS (SELECT 1 FROM holders h WHERE h.context = u.context AND h.id = u.id AND h.subject = ?)")
             values.append(subject)
         columns = ("client", "environment", "context", "id", "first_seen", "last_seen", "decoded")
         rows = self._run(

@@ -41,13 +41,9 @@ class PostgresStore:
     def _connection(self) -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
         if connection is None or connection.closed or connection.broken:
-            connection = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=self._connect_seconds, prepare_threshold=2
-            )
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=self._connect_seconds, prepare_threshold=2)
             # Plans are made while the tables are small and then kept: every question has its index, so use it.
-            connection.execute(
-                "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
-            )
+            connection.execute("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off")
             self._mine.connection = connection
             with self._lock:
                 self._connections = [c for c in self._connections if not c.closed]

@@ -81,8 +81,7 @@ class Session(GovernanceTables):
     def deleted_versions_of(self, subject: str, schema_id: int) -> list[int]:
         """The soft deleted versions of a subject that hold an id."""
         rows = self._run(
-            "SELECT version FROM versions WHERE context = ? AND id = ? AND subject = ? AND deleted = 1 "
-            "ORDER BY version",
+            "SELECT version FROM versions WHERE context = ? AND id = ? AND subject = ? AND deleted = 1 ORDER BY version",
             (Name.parse(subject).context, schema_id, subject),
         )
         return [int(r[0]) for r in rows]
@@ -205,16 +204,13 @@ class Session(GovernanceTables):
 
     def holders(self, context: str, schema_id: int) -> list[tuple[str, int]]:
         """The subjects that hold an id, each with its version, in the order in which they got it."""
-        rows = self._run(
-            "SELECT subject, version FROM holders WHERE context = ? AND id = ? ORDER BY seq", (context, schema_id)
-        )
+        rows = self._run("SELECT subject, version FROM holders WHERE context = ? AND id = ? ORDER BY seq", (context, schema_id))
         return [(str(r[0]), int(r[1])) for r in rows]
 
     def schema(self, context: str, schema_id: int) -> Entry | None:
         """The content behind an id, whoever holds it; subject and version are left blank."""
         rows = self._run(
-            "SELECT '', 0, id, guid, kind, text, refs, metadata, rules, NULL, NULL FROM schemas "
-            "WHERE context = ? AND id = ?",
+            "SELECT '', 0, id, guid, kind, text, refs, metadata, rules, NULL, NULL FROM schemas WHERE context = ? AND id = ?",
             (context, schema_id),
         )
         return _entry(rows[0]) if rows else None
@@ -231,9 +227,7 @@ class Session(GovernanceTables):
         found = [
             _entry(row)
             for (schema_id,) in ids
-            for row in self._run(
-                f"{_ENTRY} WHERE v.context = ? AND v.id = ? AND v.subject = ?", (context, schema_id, subject)
-            )
+            for row in self._run(f"{_ENTRY} WHERE v.context = ? AND v.id = ? AND v.subject = ?", (context, schema_id, subject))
         ]
         return sorted(found, key=lambda entry: -entry.version)
 

@@ -42,9 +42,7 @@ class SqliteStore:
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._mine, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(
-                self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
-            )
+            connection = sqlite3.connect(self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False)
             # FULL, not NORMAL: what was acknowledged must outlive a power cut, not only a crash of this process.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -32000")

@@ -90,8 +90,7 @@ class _Parser:
             if kind == "error" or kind in NAMED:
                 return self._named(kind, value, space)
             raise InvalidSchema(
-                'A schema "type" MUST be a primitive type or one of "enum", "fixed", "record", "error", '
-                '"array" or "map".'
+                'A schema "type" MUST be a primitive type or one of "enum", "fixed", "record", "error", "array" or "map".'
             )
         if isinstance(value, list):
             node = Node("union")

@@ -10,19 +10,14 @@ _DESCRIPTIONS = {
     "FIXED_SIZE_MISMATCH": (
         "The size of FIXED type field at path '{path}' in the {reader} schema does not match with the {writer} schema"
     ),
-    "TYPE_MISMATCH": (
-        "The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema"
-    ),
+    "TYPE_MISMATCH": ("The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema"),
     "NAME_MISMATCH": "The name of the schema has changed (path '{path}')",
-    "MISSING_ENUM_SYMBOLS": (
-        "The {reader} schema is missing enum symbols '{info}' at path '{path}' in the {writer} schema"
-    ),
+    "MISSING_ENUM_SYMBOLS": ("The {reader} schema is missing enum symbols '{info}' at path '{path}' in the {writer} schema"),
     "MISSING_UNION_BRANCH": (
         "The {reader} schema is missing a type inside a union field at path '{path}' in the {writer} schema"
     ),
     "READER_FIELD_MISSING_DEFAULT_VALUE": (
-        "The field '{info}' at path '{path}' in the {reader} schema has no default value and is missing in the "
-        "{writer} schema"
+        "The field '{info}' at path '{path}' in the {reader} schema has no default value and is missing in the {writer} schema"
     ),
 }
 _SENTENCES = {
@@ -31,8 +26,7 @@ _SENTENCES = {
         "schema) writes {right.size}."
     ),
     "TYPE_MISMATCH": (
-        "At {path} the reader (the {reader} schema) expects {left.full}; the writer (the {writer} schema) writes "
-        "{right.full}."
+        "At {path} the reader (the {reader} schema) expects {left.full}; the writer (the {writer} schema) writes {right.full}."
     ),
     "NAME_MISMATCH": (
         "At {path} the reader (the {reader} schema) calls the type {left.full}; the writer (the {writer} schema) calls "

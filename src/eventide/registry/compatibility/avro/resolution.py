@@ -179,9 +179,7 @@ def _source(field: Field, writer: Node) -> Field | None:
     written = writer.fields_by_name
     sources = [written[name] for name in (field.name, *field.aliases) if name in written]
     if len(sources) > 1:
-        raise Ambiguous(
-            f"Reader record field {field.name} matches multiple fields in writer record schema {writer.full}"
-        )
+        raise Ambiguous(f"Reader record field {field.name} matches multiple fields in writer record schema {writer.full}")
     return sources[0] if sources else None
 
 

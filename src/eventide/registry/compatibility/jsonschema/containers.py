@@ -156,9 +156,7 @@ def _added(original: Shape, update: Shape, name: str) -> Walk:
     after = update.properties[name]
     required = name in update.facts.get("required", ())
     has_default = after.default is not ABSENT
-    kind = (
-        ("REQUIRED_PROPERTY_WITH_DEFAULT" if has_default else "REQUIRED_PROPERTY") if required else "OPTIONAL_PROPERTY"
-    )
+    kind = ("REQUIRED_PROPERTY_WITH_DEFAULT" if has_default else "REQUIRED_PROPERTY") if required else "OPTIONAL_PROPERTY"
     if is_open(original):
         if after.is_empty:
             kind = "PROPERTY_WITH_EMPTY_SCHEMA"
@@ -251,9 +249,7 @@ def _without_twins(before: list[Shape], after: list[Shape]) -> tuple[list[Shape]
     """The branches that have no twin on the other side, and how many have one: with many branches, most do."""
 
     def signatures(shapes: list[Shape]) -> set[object]:
-        return {
-            shape.signature for shape in shapes if isinstance(shape.signature, str) and "$ref" not in shape.signature
-        }
+        return {shape.signature for shape in shapes if isinstance(shape.signature, str) and "$ref" not in shape.signature}
 
     twins = signatures(before) & signatures(after)
     return (

@@ -112,9 +112,7 @@ def _into_combined(original: Shape, update: Shape) -> Generator[tuple[Shape, Sha
     return None
 
 
-def _out_of_combined(
-    original: Shape, update: Shape
-) -> Generator[tuple[Shape, Shape], list[Change], list[Change] | None]:
+def _out_of_combined(original: Shape, update: Shape) -> Generator[tuple[Shape, Shape], list[Change], list[Change] | None]:
     single = len(original.branches) == 1
     if not single and original.criterion != "allOf":
         return None

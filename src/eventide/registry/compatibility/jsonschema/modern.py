@@ -112,9 +112,7 @@ class ModernLoader(Loader):
             return None
         return shape
 
-    def _array_part(
-        self, keyword: str, given: Any, value: dict[str, Any], document: Document, base: str
-    ) -> Shape | None:
+    def _array_part(self, keyword: str, given: Any, value: dict[str, Any], document: Document, base: str) -> Shape | None:
         shape = Shape("array")
         if keyword == "prefixItems" or (keyword == "items" and isinstance(given, list)):
             shape.tuple_items = [self.load(item, document, base) for item in listed(keyword, given)]

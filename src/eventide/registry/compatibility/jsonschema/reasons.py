@@ -14,16 +14,12 @@ _FEWER = "An array or combined type at path '{path}' has fewer elements in the {
 _LONGER = "An array or combined type at path '{path}' has more elements in the {0} schema than the {1} schema"
 _TYPE = "A type at path '{path}' is different between the {0} schema and the {1} schema"
 _OPEN = (
-    "The {0} schema has an open content model and has a property or item at path '{path}' which is missing in the {1} "
-    "schema"
+    "The {0} schema has an open content model and has a property or item at path '{path}' which is missing in the {1} schema"
 )
 _UNOPEN = (
-    "The {0} schema has an unopen content model and has a required property at path '{path}' which is missing in the "
-    "{1} schema"
+    "The {0} schema has an unopen content model and has a required property at path '{path}' which is missing in the {1} schema"
 )
-_CLOSED = (
-    "The {0} has a closed content model and is missing a property or item present at path '{path}' in the {1} schema"
-)
+_CLOSED = "The {0} has a closed content model and is missing a property or item present at path '{path}' in the {1} schema"
 _UNCOVERED_GONE = (
     "A property or item is missing in the {0} schema but present at path '{path}' in the {1} schema and is not covered "
     "by its partially open content model"

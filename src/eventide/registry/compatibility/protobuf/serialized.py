@@ -22,9 +22,7 @@ from eventide.registry.compatibility.protobuf.element import (
 from eventide.registry.compatibility.protobuf.names import Names
 
 _Scope = tuple[str, ...]
-_KINDS: dict[str, Any] = {
-    name.removeprefix("TYPE_").lower(): number for name, number in pb.FieldDescriptorProto.Type.items()
-}
+_KINDS: dict[str, Any] = {name.removeprefix("TYPE_").lower(): number for name, number in pb.FieldDescriptorProto.Type.items()}
 _LABELS: dict[str, Any] = {"optional": 1, "required": 2, "repeated": 3}
 
 
