@@ -56,7 +56,7 @@ def payments(console: Console, root: Path, rows: int) -> None:
     )
     console.print(_indented(corrections(root, held)))
     console.print(
-        f"\n  look into it     sqlite3 {root}/upi.db 'select * from totals limit 5'"
+        f"\n  look into it     sqlite3 {root}/upi.db .tables"
         "\n  make it yours    examples/payments.py, then: eventide run examples/payments.py\n"
     )
 

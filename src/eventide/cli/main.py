@@ -19,4 +19,3 @@ def main() -> None:
 main.add_command(demo)
 main.add_command(registry)
 main.add_command(run)
-main.add_command(registry)
