@@ -22,6 +22,7 @@ import uvicorn
 
 from eventide.registry.service import Application, Options
 from eventide.registry.store import open_store
+from tests.support.postgres import PostgresServer
 
 V1 = "application/vnd.schemaregistry.v1+json"
 
@@ -98,13 +99,9 @@ def wait_until(condition: Any, seconds: float = 20.0) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres(postgres_server: PostgresServer) -> str:
     """A PostgreSQL server of the tests' own."""
-    from tests.support.postgres import PostgresServer
-
-    server = PostgresServer().start()
-    yield server.dsn
-    server.remove()
+    return str(postgres_server.dsn)
 
 
 def fresh_database(server: str) -> str:

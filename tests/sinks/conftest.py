@@ -7,22 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventide.testing.broker import KafkaBroker
 from tests.sinks.places import PLACES, Place, World
-from tests.support.postgres import PostgresServer
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    server = PostgresServer().start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(scope="session")
-def broker() -> Iterator[KafkaBroker]:
-    with KafkaBroker() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

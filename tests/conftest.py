@@ -1,0 +1,43 @@
+"""What all tests share: one Spark session for the whole process, and the real systems, each started once when first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from eventide.testing.broker import KafkaBroker
+    from tests.support.postgres import PostgresServer
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+# Frames in tests are small: threads cost more than they save. Polars reads this when it is first imported.
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A small local session with the Kafka connector; started once, because starting it costs more than most tests."""
+    from eventide.engine.session import KAFKA, local_session
+
+    session = local_session([KAFKA], name="eventide tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[KafkaBroker]:
+    from eventide.testing.broker import KafkaBroker
+
+    with KafkaBroker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    from tests.support.postgres import PostgresServer
+
+    server = PostgresServer().start()
+    yield server
+    server.remove()
