@@ -40,9 +40,11 @@ from eventide.sinks import (
     sqlite,
     webhook,
 )
+from eventide.sources.delta import delta_table
 from eventide.sources.files import files
 from eventide.sources.formats import avro, json, protobuf, raw
 from eventide.sources.frame import stream
+from eventide.sources.generated import generated
 from eventide.sources.kafka import kafka
 
 __version__ = "0.1.0"
@@ -66,6 +68,7 @@ __all__ = [
     "count",
     "custom",
     "delta",
+    "delta_table",
     "distinct",
     "divert",
     "drop",
@@ -75,6 +78,7 @@ __all__ = [
     "files",
     "first",
     "function",
+    "generated",
     "iceberg",
     "json",
     "kafka",

@@ -291,8 +291,7 @@ class FrameFeed:
     @classmethod
     def open(cls, spark: Any, index: int, source: FrameSource) -> FrameFeed:
         """Take the columns from the DataFrame after its transforms."""
-        changed = _changed(source)
-        return cls(index, source, _reading(index, source, arrow_kinds(changed.schema), None))
+        return cls(index, source, _reading(index, source, arrow_kinds(source.opened(spark).schema), None))
 
     def known_lanes(self) -> tuple[str, ...]:
         """The whole source, unless a column names the lanes."""
@@ -300,18 +299,11 @@ class FrameFeed:
 
     def frame(self, spark: Any) -> Any:
         """The user's rows with their place."""
-        return placed(_changed(self.source), self.index, self.source.lane, self.source.offset, self.source.arrival)
+        return placed(self.source.opened(spark), self.index, self.source.lane, self.source.offset, self.source.arrival)
 
     def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
-
-
-def _changed(source: FrameSource) -> Any:
-    frame = source.frame
-    for change in source.transforms:
-        frame = change(frame)
-    return frame
 
 
 def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival: str | None) -> Any:

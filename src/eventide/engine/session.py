@@ -44,6 +44,9 @@ def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "
     wanted = ",".join(packages)
     if wanted:
         builder = builder.config("spark.jars.packages", wanted)
+    if "delta-spark" in wanted:
+        builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
     try:
         return builder.getOrCreate()
     except Exception as error:

@@ -12,16 +12,24 @@ from eventide.sources.base import Source, ahead, idle
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSource(Source):
-    """A DataFrame, with the columns that say its lanes and their order."""
+    """A DataFrame (or a function that opens one on a session), with the columns that say its lanes and their order."""
 
     frame: Any = field(repr=False)
     lane: str | None
     offset: str | None
+    packages: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The DataFrame's columns."""
-        return tuple(self.frame.columns)
+        """The DataFrame's columns, where it is there already."""
+        return None if callable(self.frame) else tuple(self.frame.columns)
+
+    def opened(self, spark: Any) -> Any:
+        """The DataFrame after the user's transforms."""
+        frame = self.frame(spark) if callable(self.frame) else self.frame
+        for change in self.transforms:
+            frame = change(frame)
+        return frame
 
 
 def stream(

@@ -1,0 +1,52 @@
+"""A Delta table as a stream of what is appended to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.model.time import Duration
+from eventide.model.watermark import Strategy
+from eventide.sources.base import ahead, idle
+from eventide.sources.frame import FrameSource
+
+DELTA = "io.delta:delta-spark_2.13:4.0.1"
+
+
+@dataclass(frozen=True)
+class DeltaRows:
+    """Opens the table on the session of the run."""
+
+    path: str
+    files_per_batch: int | None
+
+    def __call__(self, spark: Any) -> Any:
+        """A streaming DataFrame of the rows appended."""
+        reader = spark.readStream.format("delta")
+        if self.files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", str(self.files_per_batch))
+        return reader.load(self.path)
+
+
+def delta_table(
+    name: str,
+    path: str,
+    *,
+    event_time: str,
+    watermark: Strategy,
+    lane: str | None = None,
+    offset: str | None = None,
+    arrival: str | None = None,
+    idle_after: Duration | None = None,
+    files_per_batch: int | None = None,
+    max_ahead: Duration | None = "1 day",
+    time_unit: str = "us",
+) -> FrameSource:
+    """Rows as they are appended to a Delta table.
+
+    A table keeps no order among its rows: name the columns that do (`lane`, `offset`), or the rows of a batch are judged together.
+    """
+    return FrameSource(
+        name=name, frame=DeltaRows(str(path), files_per_batch), event_time=event_time, watermark=watermark, lane=lane, offset=offset,
+        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), time_unit=time_unit, packages=(DELTA,),
+    )  # fmt: skip
