@@ -117,7 +117,8 @@ def list_files(root: str, pattern: str, lane: str) -> list[LandedFile]:
     for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
         hidden = any(part.startswith(("_", ".")) for part in info.path[len(base) :].split("/") if part)
         if info.type == pafs.FileType.File and suffix in info.base_name and not hidden:
-            found.append(LandedFile(info.path, (info.mtime_ns or 0) // 1000, lane_of(info.path, base, lane)))
+            modified = (info.mtime_ns or 0) // 1_000_000 * 1_000  # whole milliseconds, as Spark lists them
+            found.append(LandedFile(info.path, modified, lane_of(info.path, base, lane)))
     return sorted(found, key=lambda f: (f.modified, f.path))
 
 
