@@ -96,7 +96,12 @@ def _same_table(plan: Plan, output: OutputPlan, mine: list[Said], theirs: list[S
     else:
         ours, oracles = standing(mine), standing(theirs)
     assert ours.keys() == oracles.keys(), f"windows of {output}: {ours.keys() ^ oracles.keys()}"
-    wrong = {k: (ours[k], oracles[k]) for k in ours if not same(ours[k], oracles[k])}
+    wrong = {
+        (at, name): (mine, theirs)
+        for at in ours
+        for (name, _), mine, theirs in zip(plan.aggregates, ours[at], oracles[at], strict=True)
+        if not same(mine, theirs)
+    }
     assert not wrong, f"values of {output}: {wrong}"
 
 
