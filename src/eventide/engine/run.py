@@ -316,12 +316,14 @@ class Run:
             )
         frame = self.spark.read.parquet(*[f.path for f in files])
         marked = frame.select("*", F.col("_metadata.file_path").alias(PATH), F.col("_metadata.row_index").alias("__row"))
-        order = {f.path.rsplit("/", 1)[-1]: index for index, f in enumerate(files)}
-        arrivals = {f.path.rsplit("/", 1)[-1]: f.modified for f in files}
-        tail = F.element_at(F.split(F.col(PATH), "/"), -1)
-        marked = marked.withColumn("__order", _lookup(order, tail, F)).withColumn("__at", _lookup(arrivals, tail, F))
-        lanes = {f.path.rsplit("/", 1)[-1]: f.lane for f in files}
-        lane = F.col(source.lane_column).cast("string") if source.lane_column else _lookup(lanes, tail, F)
+        # Files of different lanes may have the same name: the whole path tells them apart. Spark gives it as an encoded URI.
+        path = F.expr(f"regexp_replace(url_decode(replace({PATH}, '+', '%2B')), '^file:/+', '/')")
+        marked = marked.withColumn(PATH, path)
+        order = {f.path: index for index, f in enumerate(files)}
+        arrivals = {f.path: f.modified for f in files}
+        marked = marked.withColumn("__order", _lookup(order, F.col(PATH), F)).withColumn("__at", _lookup(arrivals, F.col(PATH), F))
+        lanes = {f.path: f.lane for f in files}
+        lane = F.col(source.lane_column).cast("string") if source.lane_column else _lookup(lanes, F.col(PATH), F)
         marked = marked.withColumn("__in", lane)
         for change in source.transforms:
             marked = change(marked)
