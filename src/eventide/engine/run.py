@@ -90,6 +90,7 @@ class Run:
         for output in definition.outputs:
             self.ledger.outputs.setdefault(output.name, type(self.ledger.rows)())
         self.last_clock = last["clock"] if last else 0
+        self._clear_orphans()
         self._open_sinks()
 
     def _plan(self, facts: dict[str, Any]) -> Plan:
@@ -202,7 +203,7 @@ class Run:
         self.journal.commit(result.ledger, {"clock": clock})
         self.hook("commit")
         self.ledger, self.last_clock = result.ledger, clock
-        self.store.delete(result.garbage)
+        self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
         if self.on_progress is not None:
@@ -210,7 +211,25 @@ class Run:
         return result
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
-        self.deliverer.deliver(result, clock)
+        self.deliverer.deliver(result, clock, lambda: self.hook("between sinks"))
+
+    def _evict(self, result: BatchResult) -> None:
+        """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
+        for path in result.garbage:
+            self.store.delete([path])
+            self.hook("evicting")
+        live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
+        for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
+            self.store.delete_directory(directory)
+
+    def _clear_orphans(self) -> None:
+        """Files of committed batches that no part names: a run died between its commit and its eviction."""
+        live = {p.path.split("/")[1] for p in self.ledger.parts}
+        for name in self.store.directories("data"):
+            if name.isdigit() and int(name) <= self.ledger.batch and name not in live:
+                self.store.delete_directory(f"data/{name}")
+        known = {p.path for p in self.ledger.parts}
+        self.store.delete(f for f in self.store.files("data") if f not in known and int(f.split("/")[1]) <= self.ledger.batch)
 
     def _clear_leftovers(self, number: int) -> None:
         """A batch run again begins with nothing of its earlier try."""
