@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from eventide.engine.microbatch import BatchInput, Engine
 from eventide.engine.runner import InlineRunner
@@ -18,28 +20,48 @@ from eventide.model.event import Event
 from eventide.model.plan import Plan
 from eventide.testing.spark import event_chunk
 
-KINDS = {"key": pl.String(), "value": pl.Int64(), "id": pl.String()}
+KINDS: dict[str, pl.DataType] = {"key": pl.String(), "value": pl.Int64(), "id": pl.String()}
 
 
 @dataclass
 class InlineRun:
-    """What a run said: panes and late rows of all batches, by output."""
+    """What a run said: panes and late rows of all batches, by output; instants are microseconds."""
 
     panes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     late: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     ledger: Any = None
 
 
-def engine_for(plan: Plan, root: str, buckets: int = 2) -> Engine:
-    dedupe = ("id",) if plan.dedupe_within is not None else ()
-    shape = Shape(plan, ("key",), dedupe, buckets)
-    return Engine(shape, KINDS, tuple(True for _ in plan.outputs), Store(root), InlineRunner())
+@dataclass(frozen=True)
+class Table:
+    """The columns of the rows, and which of them are the key."""
+
+    keys: tuple[str, ...] = ("key",)
+    kinds: Mapping[str, pl.DataType] = field(default_factory=lambda: KINDS)
+
+    def engine(self, plan: Plan, root: str, buckets: int = 2) -> Engine:
+        dedupe = ("id",) if plan.dedupe_within is not None else ()
+        shape = Shape(plan, self.keys, dedupe, buckets)
+        return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
+
+    def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:
+        """The model has one key for each event: of several columns it is their tuple, of none it is nothing."""
+        return [replace(event, key=self.key_of({"key": event.key, **event.row})) for event in events]
+
+    def key_of(self, row: Mapping[str, Any]) -> Any:
+        return row.get(self.keys[0]) if len(self.keys) == 1 else tuple(row.get(k) for k in self.keys) or None
 
 
-def run_in_batches(plan: Plan, events: list[Event], clocks: list[int], rng: random.Random, root: str) -> InlineRun:
+ONE_KEY = Table()
+
+
+def run_in_batches(
+    plan: Plan, events: list[Event], clocks: list[int], rng: random.Random, root: str, table: Table = ONE_KEY
+) -> InlineRun:
     """Each batch takes of every lane any number of the rows that have arrived; the last one drains."""
-    engine = engine_for(plan, root, rng.choice([1, 2, 3]))
-    lanes = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
+    engine = table.engine(plan, root, rng.choice([1, 2, 3]))
+    kinds = dict(table.kinds)
+    lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
     for event in events:
         lanes.setdefault(event.lane_id, []).append(event)
     read = dict.fromkeys(lanes, 0)
@@ -54,7 +76,7 @@ def run_in_batches(plan: Plan, events: list[Event], clocks: list[int], rng: rand
             if take:
                 cut = rng.randint(0, len(take))
                 carry = ledger.carries.get(lane, LaneCarry())
-                chunks = [event_chunk(take[:cut], KINDS), event_chunk(take[cut:], KINDS)]
+                chunks = [event_chunk(take[:cut], kinds), event_chunk(take[cut:], kinds)]
                 account = scan_lane(engine.shape, engine.store, number, lane, carry, engine.floor(ledger), chunks)
                 accounts.append(LaneAccount.from_json(account.to_json()))
             read[lane] += len(take)
@@ -70,4 +92,10 @@ def run_in_batches(plan: Plan, events: list[Event], clocks: list[int], rng: rand
 
 
 def _rows(engine: Engine, paths: list[str]) -> list[dict[str, Any]]:
-    return [row for batch in engine.store.batches(paths) for row in batch.to_pylist()]
+    return [row for batch in engine.store.batches(paths) for row in micros(batch).to_pylist()]
+
+
+def micros(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Instants as whole numbers, which no calendar bounds."""
+    columns = [c.cast(pa.timestamp("us")).cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,7 @@ class Deliverer:
         if sink is not None:
             self.dead = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY)
 
-    def deliver(self, result: BatchResult, clock: int) -> None:
+    def deliver(self, result: BatchResult, clock: int, after_each: Callable[[], None] = lambda: None) -> None:
         """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
         for name, outlet in self.outlets.items():
             facts = Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
@@ -81,6 +81,7 @@ class Deliverer:
                 outlet.panes.deliver(self._batches(result.panes[name], outlet.shape.schema), facts)
             if outlet.late is not None and result.late[name]:
                 outlet.late.append(self._batches(result.late[name], None), facts)
+            after_each()
         if self.dead is not None and result.dead:
             facts = Delivery(self.pipeline, "dead_letters", result.ledger.batch, clock, result.ledger.frontier.watermark)
             self.dead.append(self._batches(result.dead, None), facts)

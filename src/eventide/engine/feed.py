@@ -139,25 +139,33 @@ class FileFeed:
     def landed(self, path: str, modified: int) -> LandedFile:
         """A file that Spark found."""
         local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
-        base = self.source.path.removeprefix("file://").removeprefix("file:").rstrip("/")
-        return LandedFile(local, modified, lane_of(local, base.rstrip("/").split("/")[-1], self.source.lane) if base else "0")
+        return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane))
 
     def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
-        """A lane is at its end when no file of it has landed after the last one read."""
-        past = {lane: tuple(last) for lane, last in ledger.sources.get(self.source.name, {}).get("last", {}).items()}
+        """A lane is at its end when every file of it that is listed has been read."""
+        remembered = ledger.sources.get(self.source.name, {}).get("last", {})
+        past = {lane: (modified, set(names)) for lane, (modified, names) in remembered.items()}
         for file in read:
-            past[file.lane] = max(past.get(file.lane, (-1, "")), (file.modified, _tail(file.path)))
-        ahead = {f.lane for f in self._listed() if (f.modified, _tail(f.path)) > past.get(f.lane, (-1, ""))}
+            modified, names = past.get(file.lane, (-1, set()))
+            if file.modified >= modified:
+                past[file.lane] = (file.modified, {_tail(file.path)} | (names if file.modified == modified else set()))
+        ahead = {f.lane for f in self._listed() if not _is_read(f, past)}
         lanes = {*past, *ahead, *self.known_lanes()} if self.source.lane_column is None else set()
         at_end = frozenset((self.index, lane) for lane in lanes if lane not in ahead)
-        memory = {"last": {lane: list(last) for lane, last in past.items()}}
+        memory = {"last": {lane: [modified, sorted(names)] for lane, (modified, names) in past.items()}}
         if self.source.lane_column is not None:
             return Reach(frozenset(), None if not ahead else frozenset(), memory)
         return Reach(frozenset((self.index, lane) for lane in lanes), at_end, memory)
 
 
+def _is_read(file: LandedFile, past: dict[str, tuple[int, set[str]]]) -> bool:
+    """Spark takes files by modification time; of those with the time of the last one read, only the named ones are read."""
+    modified, names = past.get(file.lane, (-1, set()))
+    return file.modified < modified or (file.modified == modified and _tail(file.path) in names)
+
+
 def _tail(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
+    return "/".join(path.rsplit("/", 2)[-2:])
 
 
 def _footer_kinds(source: FileSource) -> dict[str, pl.DataType]:

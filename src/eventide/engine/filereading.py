@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from eventide.engine.decode import Reading
-from eventide.engine.store import file_system
+from eventide.engine.store import StoreError, file_system
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
 
 ROWS_PER_CHUNK = 500_000
@@ -117,14 +118,29 @@ def list_files(root: str, pattern: str, lane: str) -> list[LandedFile]:
     for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
         hidden = any(part.startswith(("_", ".")) for part in info.path[len(base) :].split("/") if part)
         if info.type == pafs.FileType.File and suffix in info.base_name and not hidden:
-            modified = (info.mtime_ns or 0) // 1_000_000 * 1_000  # whole milliseconds, as Spark lists them
-            found.append(LandedFile(info.path, modified, lane_of(info.path, base, lane)))
+            milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
+            found.append(LandedFile(info.path, milliseconds * 1_000, lane_of(info.path, base, lane)))
     return sorted(found, key=lambda f: (f.modified, f.path))
 
 
 def lane_of(path: str, base: str, lane: str) -> str:
-    """The lane of a file: its directory below the source's path, or the whole source."""
+    """The lane of a file: its directory below the source's path, or the whole source.
+
+    >>> lane_of("/landing/in/l0/1.parquet", "/landing/in", "directory"), lane_of("/landing/in/1.parquet", "/landing/in", "directory")
+    ('l0', '.')
+    """
     if lane != "directory":
         return "0"
-    inner = path[path.index(base) + len(base) :].strip("/")
-    return inner.rpartition("/")[0] or "."
+    return _below(_without_scheme(path), _without_scheme(base).rstrip("/")).rpartition("/")[0] or "."
+
+
+def _below(path: str, base: str) -> str:
+    """A path below a base, both whole: a directory's name alone may occur anywhere in a path."""
+    for start in (base, os.path.abspath(base)):
+        if path.startswith(f"{start}/"):
+            return path[len(start) + 1 :]
+    raise StoreError(f"the file {path} does not lie below {base}, the directory that its source names.")
+
+
+def _without_scheme(path: str) -> str:
+    return path.partition("://")[2] if "://" in path else path.removeprefix("file:")

@@ -90,6 +90,7 @@ class Run:
         for output in definition.outputs:
             self.ledger.outputs.setdefault(output.name, type(self.ledger.rows)())
         self.last_clock = last["clock"] if last else 0
+        self._clear_orphans()
         self._open_sinks()
 
     def _plan(self, facts: dict[str, Any]) -> Plan:
@@ -202,7 +203,7 @@ class Run:
         self.journal.commit(result.ledger, {"clock": clock})
         self.hook("commit")
         self.ledger, self.last_clock = result.ledger, clock
-        self.store.delete(result.garbage)
+        self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
         if self.on_progress is not None:
@@ -210,7 +211,25 @@ class Run:
         return result
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
-        self.deliverer.deliver(result, clock)
+        self.deliverer.deliver(result, clock, lambda: self.hook("between sinks"))
+
+    def _evict(self, result: BatchResult) -> None:
+        """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
+        for path in result.garbage:
+            self.store.delete([path])
+            self.hook("evicting")
+        live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
+        for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
+            self.store.delete_directory(directory)
+
+    def _clear_orphans(self) -> None:
+        """Files of committed batches that no part names: a run died between its commit and its eviction."""
+        live = {p.path.split("/")[1] for p in self.ledger.parts}
+        for name in self.store.directories("data"):
+            if name.isdigit() and int(name) <= self.ledger.batch and name not in live:
+                self.store.delete_directory(f"data/{name}")
+        known = {p.path for p in self.ledger.parts}
+        self.store.delete(f for f in self.store.files("data") if f not in known and int(f.split("/")[1]) <= self.ledger.batch)
 
     def _clear_leftovers(self, number: int) -> None:
         """A batch run again begins with nothing of its earlier try."""
@@ -316,12 +335,16 @@ class Run:
             )
         frame = self.spark.read.parquet(*[f.path for f in files])
         marked = frame.select("*", F.col("_metadata.file_path").alias(PATH), F.col("_metadata.row_index").alias("__row"))
-        order = {f.path.rsplit("/", 1)[-1]: index for index, f in enumerate(files)}
-        arrivals = {f.path.rsplit("/", 1)[-1]: f.modified for f in files}
-        tail = F.element_at(F.split(F.col(PATH), "/"), -1)
-        marked = marked.withColumn("__order", _lookup(order, tail, F)).withColumn("__at", _lookup(arrivals, tail, F))
-        lanes = {f.path.rsplit("/", 1)[-1]: f.lane for f in files}
-        lane = F.col(source.lane_column).cast("string") if source.lane_column else _lookup(lanes, tail, F)
+        # Files of different lanes may have the same name: the whole path tells them apart. Spark gives it as an encoded URI.
+        path = F.expr(f"regexp_replace(url_decode(replace({PATH}, '+', '%2B')), '^file:/+', '/')")
+        marked = marked.withColumn(PATH, path)
+        order = {f.path: index for index, f in enumerate(files)}
+        arrivals = {f.path: f.modified for f in files}
+        marked = marked.withColumn("__order", _lookup(order, F.col(PATH), F)).withColumn(
+            "__at", _lookup(arrivals, F.col(PATH), F)
+        )
+        lanes = {f.path: f.lane for f in files}
+        lane = F.col(source.lane_column).cast("string") if source.lane_column else _lookup(lanes, F.col(PATH), F)
         marked = marked.withColumn("__in", lane)
         for change in source.transforms:
             marked = change(marked)

@@ -159,7 +159,7 @@ def _merge(at: str, what: Aggregate, parts: pl.DataFrame) -> list[pl.Expr]:
 
 def _merge_spread(at: str) -> list[pl.Expr]:
     n, m, q = (pl.col(f"{at}_{c}") for c in "nmq")
-    centre = (n * m).sum() / n.sum()
+    centre = pl.when(n.sum() > 0).then((n * m).sum() / n.sum())  # no value yet: no centre, where 0 / 0 would spread NaN
     return [n.sum(), centre.alias(f"{at}_m"), (q + n * (m - centre) ** 2).sum().alias(f"{at}_q")]
 
 

@@ -48,9 +48,11 @@ def read(what: Aggregate, sketch: bytes) -> float | int | None:
     """The number that a sketch stands for."""
     if what.kind == "quantile":
         quantiles = ds.kll_doubles_sketch.deserialize(sketch)
-        return None if quantiles.is_empty() else float(quantiles.get_quantile(what.share or 0.0))
+        return None if quantiles.is_empty() else float(quantiles.get_quantile(what.share or 0.0, True))
     return round(ds.hll_sketch.deserialize(sketch).get_estimate())
 
 
 def _hashable(value: Any) -> Any:
+    if value == "":
+        return "\0"  # DataSketches takes no notice of an empty string, but it is a value like any other
     return value if isinstance(value, int | float | str) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,176 @@
+"""A run that can be killed at a named point or at any moment: the engine's own Run, journal, store and sinks, fed by hand.
+
+Structured Streaming is stood in for by its contract: which files a batch holds is written down before the batch runs, a batch that
+was not finished is run again with the same files, and tasks run in this process. `serve` forks one child for each life, so that a
+life costs milliseconds; the parent has imported everything and computed nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import eventide as ev
+from eventide.engine import settling
+from eventide.engine.feed import MODIFIED, PATH
+from eventide.engine.journal import LocalFiles
+from eventide.engine.run import Run
+from eventide.kernel.columns import SOURCE
+
+POINTS = ("begin", "scan", "store", "between sinks", "deliver", "commit", "evicting", "evict", "compacting")
+
+
+class Rdd:
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def map(self, work: Callable[[Any], Any]) -> Rdd:
+        return Rdd([work(item) for item in self.items])
+
+    def collect(self) -> list[Any]:
+        return self.items
+
+
+class Here:
+    """As much of a Spark session as Run asks for when workers read the files: tasks, run here."""
+
+    defaultParallelism = 2  # noqa: N815
+
+    @property
+    def sparkContext(self) -> Here:  # noqa: N802
+        return self
+
+    def parallelize(self, items: Any, slices: int) -> Rdd:
+        return Rdd(list(items))
+
+
+class Listed:
+    """A batch's files as the DataFrame that Spark's file source gives."""
+
+    columns = (SOURCE, PATH, MODIFIED)
+
+    def __init__(self, files: list[tuple[str, int]]) -> None:
+        self.files = files
+
+    def where(self, condition: str) -> Listed:
+        return self
+
+    def select(self, *columns: str) -> Listed:
+        return self
+
+    def collect(self) -> list[dict[str, Any]]:
+        return [{SOURCE: 0, PATH: path, MODIFIED: modified} for path, modified in self.files]
+
+
+def pipeline(root: Path) -> ev.Pipeline:
+    """Two sinks of different kinds, three policies, late rows and dead letters kept."""
+    payments = ev.files(
+        "payments", str(root / "in"), event_time="ts", arrival="at", watermark=ev.bounded("2 seconds"), lane="directory",
+        files_per_batch=3,
+    )  # fmt: skip
+    minutes = payments.window(ev.sliding("1 minute", "30 seconds"), by="bank").agg(n=ev.count(), total=ev.sum("paise"))
+    base = ev.sqlite(str(root / "out.db"))
+    return ev.Pipeline(
+        "payments",
+        minutes.to("drop", base, late=ev.drop()),
+        minutes.to("accumulate", ev.parquet(str(root / "lake")), late=ev.accumulate("2 minutes", refused=ev.divert(base))),
+        minutes.to("retract", base, late=ev.retract("5 minutes", refused=ev.divert())),
+        state=str(root / "state"),
+        dead_letters=base,
+        buckets=2,
+    )
+
+
+def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
+    """Go on from wherever the last life ended, to the end of the input."""
+    settling.COMPACT_ABOVE = 2
+    run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
+    run.open()
+    log, number = LocalFiles(str(root / "offsets")), 0
+    files = sorted((p.stat().st_mtime_ns // 1_000_000 * 1000, str(p)) for p in (root / "in").glob("*/*.parquet"))
+    batches = [files[i : i + 3] for i in range(0, len(files), 3)]
+    for number, batch in enumerate(batches):
+        noted = log.read(str(number))
+        if noted is None:
+            log.write(str(number), json.dumps([[path, at] for at, path in batch]).encode())
+        chosen = [(path, at) for path, at in json.loads(noted)] if noted else [(path, at) for at, path in batch]
+        run._on_batch(Listed(chosen), number)
+    if run.ledger.batch < len(batches):
+        run.batch(Listed([]), len(batches), drain=True)
+    run.close()
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def dying_at(point: str, times: int) -> Callable[[str], None]:
+    """A hook that kills this process when a point is passed so many times."""
+    left = [times]
+
+    def reached(here: str) -> None:
+        if here == point:
+            left[0] -= 1
+            if left[0] == 0:
+                die()
+
+    if point == "compacting":
+        _hook_compaction(lambda: reached("compacting"))
+    return reached
+
+
+def _hook_compaction(reached: Callable[[], None]) -> None:
+    """After a merged part was written, before anything says that the old ones are gone."""
+    add = settling.Settling._add
+
+    def watched(self: Any, kind: str, frame: Any, about: str, output: int = -1) -> None:
+        add(self, kind, frame, about, output)
+        self.written = getattr(self, "written", 0) + (kind == "partial" and len(frame) > 0)
+        if kind == "partial" and self.written > 1:
+            reached()
+
+    settling.Settling._add = watched  # type: ignore[method-assign]
+
+
+def one_life(order: dict[str, Any]) -> str:
+    """Fork a child that runs until it is killed or done; gives "killed", "done" or "failed"."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            hook = dying_at(order["point"], order["times"]) if order.get("point") else lambda point: None
+            live(Path(order["root"]), hook, order["shift"])
+            code = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    deadline = time.monotonic() + order["after"] if order.get("after") is not None else None
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            break
+        if deadline is not None and time.monotonic() >= deadline:
+            os.kill(child, signal.SIGKILL)
+            deadline = None
+        time.sleep(0.001)
+    if os.WIFSIGNALED(status):
+        return "killed"
+    return "done" if os.WEXITSTATUS(status) == 0 else "failed"
+
+
+def serve() -> None:
+    for line in sys.stdin:
+        print(one_life(json.loads(line)), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
