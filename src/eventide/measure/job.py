@@ -1,0 +1,128 @@
+"""History through one Spark job: every lane is read once, in order, and the rows that need it meet W after the shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from eventide.measure.judging import Judged, common_steps, judge_all, packed, unpacked
+from eventide.measure.lanescan import CurveScanner, LaneFacts, Question
+from eventide.model.event import LaneId
+
+Record = tuple[str, LaneId, Any]
+Chunks = Callable[[], Iterator[pl.DataFrame]]
+
+
+@dataclass(frozen=True)
+class LaneHistory:
+    """One lane of history: who it is, and how a worker reads its chunks in order."""
+
+    lane: LaneId
+    chunks: Chunks
+
+
+@dataclass
+class Answer:
+    """What history says, on the driver: small, whatever the number of rows."""
+
+    question: Question
+    facts: dict[LaneId, LaneFacts] = field(default_factory=dict)
+    judged: Judged = field(default_factory=Judged)
+    steps: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """W's steps under a bound of zero."""
+    holder: LaneId | None = None
+    freed: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """The same without the lane that holds W most often."""
+
+
+def read_lane(question: Question, lane: LaneId, chunks: Iterable[pl.DataFrame], shares: int) -> Iterator[tuple[int, Record]]:
+    """Before the shuffle: rows behind their lane go round among the shares, the lane's clock goes to all of them."""
+    scanner, turn = CurveScanner(question, lane), 0
+    for chunk in chunks:
+        scanner.read(chunk)
+        for rows in scanner.take():
+            if len(rows):
+                yield turn % shares, ("rows", lane, packed(rows))
+                turn += 1
+    facts, steps = scanner.close()
+    body = packed(steps)
+    for share in range(shares):
+        yield share, ("steps", lane, body)
+    yield 0, ("facts", lane, facts)
+
+
+def judge_share(question: Question, share: int, records: Iterable[Record]) -> Iterator[Answer]:
+    """After the shuffle: W from all lanes' clocks, then this share of the rows; the first share also tells of W itself."""
+    lanes: dict[LaneId, pl.DataFrame] = {}
+    rows: list[tuple[LaneId, bytes]] = []
+    answer = Answer(question)
+    for kind, lane, body in records:
+        if kind == "steps":
+            lanes[lane] = unpacked(body)
+        elif kind == "rows":
+            rows.append((lane, body))
+        else:
+            answer.facts[lane] = body
+    if lanes:
+        steps = common_steps(question, lanes)
+        answer.judged = judge_all(question, steps, rows)
+        if share == 0:
+            answer.steps, answer.holder = steps, _holder(steps)
+            answer.freed = common_steps(question, lanes, without=answer.holder) if len(lanes) > 1 else steps
+    yield answer
+
+
+def _holder(steps: pl.DataFrame) -> LaneId | None:
+    held = steps.group_by("source", "lane").len().sort("len", "source", "lane", descending=[True, False, False])
+    return None if held.is_empty() else (int(held["source"][0]), str(held["lane"][0]))
+
+
+def ask(spark: Any, question: Question, history: list[LaneHistory]) -> Answer:
+    """Read lanes that the workers can open themselves, as one Spark job."""
+    context = spark.sparkContext
+    shares = max(2, int(context.defaultParallelism))
+
+    def read(lane: LaneHistory) -> Iterator[tuple[int, Record]]:
+        return read_lane(question, lane.lane, lane.chunks(), shares)
+
+    return _gathered(question, context.parallelize(history, max(1, len(history))).flatMap(read), shares)
+
+
+def ask_rows(spark: Any, question: Question, frame: Any, scan: Callable[..., Any]) -> Answer:
+    """The same over a DataFrame, whose partitions hold whole lanes in order; `scan` turns Arrow batches into records."""
+    import cloudpickle
+
+    shares = max(2, int(spark.sparkContext.defaultParallelism))
+    found = frame.mapInArrow(scan, "share int, record binary").rdd
+    pairs = found.map(lambda row: (row[0], cloudpickle.loads(bytes(row[1]))))
+    return _gathered(question, pairs, shares)
+
+
+def _gathered(question: Question, pairs: Any, shares: int) -> Answer:
+    def judge(share: int, records: Iterator[tuple[int, Record]]) -> Iterator[Answer]:
+        return judge_share(question, share, (record for _, record in records))
+
+    return merged(question, pairs.partitionBy(shares, lambda share: share).mapPartitionsWithIndex(judge).collect())
+
+
+def merged(question: Question, answers: Iterable[Answer]) -> Answer:
+    """The shares' answers as one."""
+    whole = Answer(question)
+    for answer in answers:
+        whole.facts.update(answer.facts)
+        whole.judged.add(answer.judged)
+        if answer.steps.width:
+            whole.steps, whole.holder, whole.freed = answer.steps, answer.holder, answer.freed
+    return whole
+
+
+def ask_here(question: Question, history: list[LaneHistory], shares: int = 2) -> Answer:
+    """The same in this process, without Spark."""
+    records: dict[int, list[Record]] = {share: [] for share in range(shares)}
+    for lane in history:
+        for share, record in read_lane(question, lane.lane, lane.chunks(), shares):
+            records[share].append(record)
+    return merged(question, [a for share, found in records.items() for a in judge_share(question, share, found)])
