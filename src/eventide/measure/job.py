@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eventide.measure.judging import Judged, common_steps, judge_all, packed, unpacked
+from eventide.measure.judging import DISORDER, IDLENESS, Judged, common_steps, judge_all, packed, unpacked
 from eventide.measure.lanescan import CurveScanner, LaneFacts, Question
 from eventide.model.event import LaneId
 
@@ -43,9 +43,9 @@ def read_lane(question: Question, lane: LaneId, chunks: Iterable[pl.DataFrame], 
     scanner, turn = CurveScanner(question, lane), 0
     for chunk in chunks:
         scanner.read(chunk)
-        for rows in scanner.take():
+        for cause, rows in zip((DISORDER, IDLENESS), scanner.take(), strict=True):
             if len(rows):
-                yield turn % shares, ("rows", lane, packed(rows))
+                yield turn % shares, ("rows", lane, (cause, packed(rows)))
                 turn += 1
     facts, steps = scanner.close()
     body = packed(steps)
@@ -57,13 +57,13 @@ def read_lane(question: Question, lane: LaneId, chunks: Iterable[pl.DataFrame], 
 def judge_share(question: Question, share: int, records: Iterable[Record]) -> Iterator[Answer]:
     """After the shuffle: W from all lanes' clocks, then this share of the rows; the first share also tells of W itself."""
     lanes: dict[LaneId, pl.DataFrame] = {}
-    rows: list[tuple[LaneId, bytes]] = []
+    rows: list[tuple[LaneId, str, bytes]] = []
     answer = Answer(question)
     for kind, lane, body in records:
         if kind == "steps":
             lanes[lane] = unpacked(body)
         elif kind == "rows":
-            rows.append((lane, body))
+            rows.append((lane, *body))
         else:
             answer.facts[lane] = body
     if lanes:
@@ -80,25 +80,20 @@ def _holder(steps: pl.DataFrame) -> LaneId | None:
     return None if held.is_empty() else (int(held["source"][0]), str(held["lane"][0]))
 
 
-def ask(spark: Any, question: Question, history: list[LaneHistory]) -> Answer:
-    """Read lanes that the workers can open themselves, as one Spark job."""
+def ask(spark: Any, question: Question, history: list[LaneHistory], rows: Any | None = None) -> Answer:
+    """One Spark job over lanes that the workers open themselves, and over rows (see `RowHistory`) that come through Spark."""
     context = spark.sparkContext
     shares = max(2, int(context.defaultParallelism))
 
     def read(lane: LaneHistory) -> Iterator[tuple[int, Record]]:
         return read_lane(question, lane.lane, lane.chunks(), shares)
 
-    return _gathered(question, context.parallelize(history, max(1, len(history))).flatMap(read), shares)
-
-
-def ask_rows(spark: Any, question: Question, frame: Any, scan: Callable[..., Any]) -> Answer:
-    """The same over a DataFrame, whose partitions hold whole lanes in order; `scan` turns Arrow batches into records."""
-    import cloudpickle
-
-    shares = max(2, int(spark.sparkContext.defaultParallelism))
-    found = frame.mapInArrow(scan, "share int, record binary").rdd
-    pairs = found.map(lambda row: (row[0], cloudpickle.loads(bytes(row[1]))))
-    return _gathered(question, pairs, shares)
+    parts = []
+    if history:
+        parts.append(context.parallelize(history, len(history)).flatMap(read))
+    if rows is not None:
+        parts.append(rows(question, shares))
+    return _gathered(question, parts[0] if len(parts) == 1 else context.union(parts), shares)
 
 
 def _gathered(question: Question, pairs: Any, shares: int) -> Answer:

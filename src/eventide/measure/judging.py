@@ -13,12 +13,15 @@ import polars as pl
 from eventide.kernel.columns import ARRIVAL, OFFSET
 from eventide.measure.curve import ALWAYS
 from eventide.measure.lanescan import END, NUMBER, STEP, WINDOWS, Question
-from eventide.model.event import LaneId, Position, end_of
+from eventide.model.event import LaneId, end_of
 from eventide.model.frontier import Frontier, SourceTiming
 from eventide.model.lane import Progress
 from eventide.model.sweep import sweep
 from eventide.model.time import MAX_TIME, MIN_TIME
 from eventide.model.window import Sliding
+
+DISORDER, IDLENESS = "behind its own lane", "its lane had been idle"
+"""Why a row is late: its lane had gone on without it, or W had gone on without its lane."""
 
 STEP_SCHEMA = {
     "arrival": pl.Int64, "source": pl.Int64, "lane": pl.String, "offset": pl.Int64, "mark": pl.Int64, "newest": pl.Int64,
@@ -105,11 +108,12 @@ def _none(name: str) -> pl.Expr:
 class Judged:
     """What one share of the rows gave: needs by lane, and the least need seen in each window."""
 
-    needs: dict[LaneId, Counter[int]] = field(default_factory=dict)
+    needs: dict[tuple[LaneId, str], Counter[int]] = field(default_factory=dict)
+    """By lane and cause."""
     windows: dict[int, int] = field(default_factory=dict)
     """End of a window: the least bound that some row of it needs."""
 
-    def take(self, question: Question, steps: pl.DataFrame, lane: LaneId, rows: pl.DataFrame) -> None:
+    def take(self, question: Question, steps: pl.DataFrame, lane: LaneId, cause: str, rows: pl.DataFrame) -> None:
         """Judge rows that were counted together."""
         if rows.is_empty():
             return
@@ -120,24 +124,24 @@ class Judged:
         need = (pl.col("__mark") - pl.col(END)).fill_null(ALWAYS)
         each = each.with_columns(pl.when(need < 0).then(ALWAYS).otherwise(need).alias("__need"))
         counts = each.group_by("__need").agg(pl.col(NUMBER).sum())
-        self.needs.setdefault(lane, Counter()).update(dict(counts.iter_rows()))
+        self.needs.setdefault((lane, cause), Counter()).update(dict(counts.iter_rows()))
         for end, least in each.group_by(END).agg(pl.col("__need").min()).iter_rows():
             self.windows[end] = min(self.windows.get(end, least), least)
 
     def add(self, other: Judged) -> None:
         """Another share."""
-        for lane, counts in other.needs.items():
-            self.needs.setdefault(lane, Counter()).update(counts)
+        for key, counts in other.needs.items():
+            self.needs.setdefault(key, Counter()).update(counts)
         for end, least in other.windows.items():
             self.windows[end] = min(self.windows.get(end, least), least)
 
 
-def judge_all(question: Question, steps: pl.DataFrame, shares: Iterable[tuple[LaneId, bytes]]) -> Judged:
+def judge_all(question: Question, steps: pl.DataFrame, shares: Iterable[tuple[LaneId, str, bytes]]) -> Judged:
     """Judge every share of rows, one after the other."""
     judged = Judged()
-    for lane, body in shares:
-        judged.take(question, steps, lane, unpacked(body))
+    for lane, cause, body in shares:
+        judged.take(question, steps, lane, cause, unpacked(body))
     return judged
 
 
-__all__ = ["STEP", "Judged", "common_steps", "judge_all", "mark_before", "packed", "unpacked"]
+__all__ = ["DISORDER", "IDLENESS", "STEP", "Judged", "common_steps", "judge_all", "mark_before", "packed", "unpacked"]

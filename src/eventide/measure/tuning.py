@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -92,8 +93,9 @@ class Tuning:
         facts, judged, grid = self.answer.facts, self.answer.judged, self.answer.question.resolution
         self.curves = {}
         for lane, fact in facts.items():
-            counts = dict(judged.needs.get(lane, {}))
-            counts[ALWAYS] = counts.get(ALWAYS, 0) + fact.always
+            counts = Counter({ALWAYS: fact.always})
+            for (whose, _), needs in judged.needs.items():
+                counts.update(needs if whose == lane else {})
             self.curves[lane] = Curve.of(grid, counts)
         self.curve = Curve.total(self.curves.values())
         self._needs = self._least_needs()
@@ -150,6 +152,13 @@ class Tuning:
         newest, arrival = steps["newest"].to_numpy()[at], steps["arrival"].to_numpy()[at]
         return float((newest - ends).mean()), float((arrival - ends).mean()), len(ends)
 
+    def causes(self, bound: int) -> dict[str, int]:
+        """Why pairs of row and window are late under a bound."""
+        found: Counter[str] = Counter()
+        for (_, cause), needs in self.answer.judged.needs.items():
+            found[cause] += sum(number for need, number in needs.items() if need >= bound)
+        return dict(found)
+
     def latency_without_holder(self, bound: int) -> float:
         """The emit latency if the lane that holds W most often held it no more."""
         return self._latency(bound, self.answer.freed)[0]
@@ -159,6 +168,11 @@ class Tuning:
         tried = bounds if bounds is not None else [bound for bound, _ in self.curve.points()]
         points = [self.point(bound) for bound in tried if self.curve.completeness(bound) >= share]
         return next((p for p in sorted(points, key=lambda p: p.bound) if p.emit_latency <= budget), None)
+
+    def largest_within(self, budget: int) -> Point | None:
+        """The most complete bound whose results come within a budget; none if even no bound at all is too slow."""
+        kept = [p for p in (self.point(bound) for bound, _ in self.curve.points()) if p.windows and p.emit_latency <= budget]
+        return max(kept, key=lambda p: p.bound, default=None)
 
     def lanes(self, bound: int | None = None) -> list[LaneReport]:
         """Every lane, the one that loses most first."""
@@ -174,10 +188,18 @@ class Tuning:
             late = self.curves[lane].refused(bound)
             found.append(
                 LaneReport(
-                    lane, fact.rows, fact.out_of_order, fact.dead, quantiles_of(fact.lateness), self.curves[lane],
-                    Curve.of(self.curve.resolution, fact.own), late, late / lost if lost else 0.0, len(held) / moves,
+                    lane,
+                    fact.rows,
+                    fact.out_of_order,
+                    fact.dead,
+                    quantiles_of(fact.lateness),
+                    self.curves[lane],
+                    Curve.of(self.curve.resolution, fact.own),
+                    late,
+                    late / lost if lost else 0.0,
+                    len(held) / moves,
                     Curve.of(self.curve.resolution, spared).least_bound(self.targets[0]),
-                )  # fmt: skip
+                )
             )
         return sorted(found, key=lambda report: (-report.late, report.lane))
 
@@ -197,7 +219,9 @@ class Tuning:
         lines = [f'watermark=ev.bounded("{show_duration(self.bound)}"),']
         for name, report in self.idle():
             if report.longest:
-                lines.append(f'idle_after="{show_duration(_rounded_up(report.longest))}",  # {name}: longer than any silence seen')
+                lines.append(
+                    f'idle_after="{show_duration(_rounded_up(report.longest))}",  # {name}: longer than any silence seen'
+                )
         late = f'ev.accumulate("{show_duration(self.allowed)}")' if self.allowed else "ev.drop()"
         return [*lines, f"late={late},"]
 
