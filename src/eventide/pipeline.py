@@ -92,7 +92,7 @@ class Pipeline:
         """The same pipeline, whose results outrank those of every earlier generation."""
         return Pipeline(
             self.name, *self.outputs, state=self.state, when_all_idle=self.when_all_idle, dead_letters=self.dead_letter_sink,
-            buckets=self.buckets, generation=generation,
+            buckets=self.buckets, generation=generation, archive=self.archive, measure=False if self.measure is None else self.measure or True,
         )  # fmt: skip
 
     def packages(self) -> list[str]:
@@ -115,8 +115,8 @@ class Pipeline:
         handle.wait()
         return handle
 
-    def backfill(self, history: Any, spark: Any = None, *, state: str | None = None, **columns: Any) -> Any:
-        """The same definition over history, as one batch: the answers of the live run, late rows included."""
+    def backfill(self, history: Any = None, spark: Any = None, *, state: str | None = None, **columns: Any) -> Any:
+        """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included."""
         from eventide.engine.backfill import backfill
 
         return backfill(self, history, spark, state or tempfile.mkdtemp(prefix="eventide-backfill-"), **columns)

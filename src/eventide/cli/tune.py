@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eventide.cli.loading import load_pipeline
+from eventide.cli.run import load
 from eventide.cli.tables import indented, table
 from eventide.errors import EventideError
 from eventide.measure.plot import html, svg
@@ -23,7 +23,7 @@ from eventide.sources.files import files
 
 
 @click.command()
-@click.argument("pipeline", required=False)
+@click.argument("pipeline", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--history", type=click.Path(exists=True), help="A directory of events, instead of a pipeline.")
 @click.option(
     "--event-time", default="event_time", show_default=True, help="With --history: the column that says when it happened."
@@ -51,7 +51,7 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
     bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
     try:
         window = _window(asked["window"])
-        what: Any = load_pipeline(pipeline) if pipeline else _source(asked)
+        what: Any = load(pipeline) if pipeline else _source(asked)
         if not pipeline and window is None:
             raise click.UsageError('--history needs --window, as in --window "1 minute".')
         tuning = ask_history(

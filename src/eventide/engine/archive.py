@@ -1,6 +1,6 @@
 """The archive: every event as it arrived, in Parquet by day of arrival and day of event; never late, never corrected.
 
-A batch writes files whose names follow from the batch, the lane and the chunk. A batch that is run again reads the same rows and
+A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again reads the same rows and
 so writes the same files over its earlier try; files of a batch that was never committed are not read.
 """
 
@@ -24,7 +24,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
 
-NAME = re.compile(r"b(\d{12})-s(\d+)-([^/]*)-(\d{6})\.parquet$")
+NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})\.parquet$")
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
 
@@ -37,6 +37,7 @@ class ArchiveWriter:
     batch: int
     lane: LaneId
     source: str
+    generation: int = 0
     chunk: int = field(default=0, init=False)
 
     def see(self, rows: pl.DataFrame) -> None:
@@ -45,7 +46,8 @@ class ArchiveWriter:
             pl.col("_arrival").dt.strftime("%Y-%m-%d").alias("__arrived"),
             pl.col("_event_time").dt.strftime("%Y-%m-%d").fill_null(NO_DAY).alias("__happened"),
         )
-        name = f"b{self.batch:012d}-s{self.lane[0]}-{quote(self.lane[1], safe='')}-{self.chunk:06d}.parquet"
+        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}-{quote(self.lane[1], safe='')}"
+        name = f"{place}-{self.chunk:06d}.parquet"
         files, base = file_system(self.root)
         for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
             directory = f"{base}/arrival_day={arrived}/event_day={happened}"
@@ -91,20 +93,21 @@ class ArchivedFile:
 
 
 def archived_files(pipeline: Any) -> list[ArchivedFile]:
-    """The files of committed batches."""
+    """The files of the committed batches of the state's generation: a run that started over has read everything again."""
     if pipeline.archive is None:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
             "events that arrived before that are not in it."
         )
-    last = Journal(LocalFiles(str(pipeline.state))).last() if pipeline.state else None
-    upto = last["ledger"]["batch"] if last else -1
+    journal = Journal(LocalFiles(str(pipeline.state)))
+    facts, last = journal.definition() or {}, journal.last()
+    generation, upto = facts.get("generation", 0), last["ledger"]["batch"] if last else -1
     files, base = file_system(pipeline.archive)
     found = []
     for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
         match = NAME.search(info.path)
-        if match is not None and int(match[1]) <= upto:
-            found.append(ArchivedFile(info.path, int(match[1]), (int(match[2]), unquote(match[3])), int(match[4])))
+        if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
+            found.append(ArchivedFile(info.path, int(match[2]), (int(match[3]), unquote(match[4])), int(match[5])))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
 
 

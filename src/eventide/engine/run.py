@@ -84,7 +84,7 @@ class Run:
             definition.aggregation.stream.dedupe_keys,
             facts["buckets"],
             min((s.max_ahead for s in definition.aggregation.stream.sources if s.max_ahead is not None), default=None),
-            watch_of(definition, self.store),
+            watch_of(definition, self.store, self.generation),
         )
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))

@@ -24,12 +24,13 @@ class Watching:
     sources: tuple[str, ...]
     archive: str | None
     measure: tuple[str, ...] | None
+    generation: int = 0
 
     def __call__(self, batch: int, lane: LaneId) -> Witness:
         """Those who see one lane in one batch."""
         witnesses: list[Witness] = []
         if self.archive is not None:
-            witnesses.append(ArchiveWriter(self.archive, batch, lane, self.sources[lane[0]]))
+            witnesses.append(ArchiveWriter(self.archive, batch, lane, self.sources[lane[0]], self.generation))
         if self.measure is not None:
             witnesses.append(LatenessWitness(self.store, batch, lane, self.sources[lane[0]], self.window, self.measure))
         return witnesses[0] if len(witnesses) == 1 else All(witnesses)
@@ -52,9 +53,9 @@ class All:
             witness.close()
 
 
-def watch_of(pipeline: Any, store: Store) -> Watching | None:
+def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
     """The watch that a pipeline asks for, if it asks for one."""
     if pipeline.archive is None and pipeline.measure is None:
         return None
     names = tuple(source.name for source in pipeline.aggregation.stream.sources)
-    return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure)
+    return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)

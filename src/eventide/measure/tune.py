@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
+from eventide.engine.archive import archived_lanes
 from eventide.engine.session import local_session
 from eventide.errors import DefinitionError
-from eventide.measure.history import open_history
-from eventide.measure.job import ask
+from eventide.measure.history import RowHistory, open_history
+from eventide.measure.job import LaneHistory, ask
 from eventide.measure.lanescan import Question
 from eventide.measure.tuning import Tuning
 from eventide.model.time import Duration, duration, show_duration
@@ -64,7 +65,9 @@ def _packages(what: Any) -> list[str]:
     return [] if isinstance(what, Source) else what.packages()
 
 
-def _history(session: Any, what: Any, sources: tuple[Source, ...]) -> Any:
+def _history(session: Any, what: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHistory], RowHistory | None]:
+    if not isinstance(what, Source) and what.archive is not None:
+        return [LaneHistory(lane, chunks) for lane, chunks in archived_lanes(what).items()], None
     return open_history(session, sources)
 
 

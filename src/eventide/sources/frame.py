@@ -17,6 +17,8 @@ class FrameSource(Source):
     frame: Any = field(repr=False)
     lane: str | None
     offset: str | None
+    lanes: tuple[str, ...] = ()
+    """Lanes that are known before a row is read, where a column names the lanes."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:
