@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,10 @@ class Pipeline:
     buckets: int | None = None
     generation: int = 0
     dead_letter_sink: Any = field(default=None, repr=False)
+    archive: str | None = None
+    """A directory that keeps every event as it arrived."""
+    measure: tuple[str, ...] | None = None
+    """Columns by which lateness is measured while it runs; empty: only by source and lane; None: not at all."""
 
     def __init__(
         self,
@@ -46,9 +51,13 @@ class Pipeline:
         dead_letters: Any = None,
         buckets: int | None = None,
         generation: int = 0,
+        archive: str | None = None,
+        measure: bool | str | Sequence[str] = False,
     ) -> None:
+        columns = (measure,) if isinstance(measure, str) else () if measure is True else tuple(measure or ())
+        watched = {"archive": archive, "measure": None if measure is False else columns}
         given = {"name": name, "outputs": outputs, "state": state, "when_all_idle": when_all_idle, "buckets": buckets}
-        for attribute, value in {**given, "generation": generation, "dead_letter_sink": dead_letters}.items():
+        for attribute, value in {**given, "generation": generation, "dead_letter_sink": dead_letters, **watched}.items():
             object.__setattr__(self, attribute, value)
         self._check()
 
@@ -84,7 +93,7 @@ class Pipeline:
         """The same pipeline, whose results outrank those of every earlier generation."""
         return Pipeline(
             self.name, *self.outputs, state=self.state, when_all_idle=self.when_all_idle, dead_letters=self.dead_letter_sink,
-            buckets=self.buckets, generation=generation,
+            buckets=self.buckets, generation=generation, archive=self.archive, measure=False if self.measure is None else self.measure or True,
         )  # fmt: skip
 
     def packages(self) -> list[str]:
@@ -109,8 +118,8 @@ class Pipeline:
         handle.wait()
         return handle
 
-    def backfill(self, history: Any, spark: Any = None, *, state: str | None = None, **columns: Any) -> Any:
-        """The same definition over history, as one batch: the answers of the live run, late rows included."""
+    def backfill(self, history: Any = None, spark: Any = None, *, state: str | None = None, **columns: Any) -> Any:
+        """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included."""
         from eventide.engine.backfill import backfill
 
         return backfill(self, history, spark, state or tempfile.mkdtemp(prefix="eventide-backfill-"), **columns)
@@ -132,6 +141,18 @@ class Pipeline:
         from eventide.engine.tables import dead_letters
 
         return dead_letters(self, spark)
+
+    def archived(self, spark: Any) -> Any:
+        """Every event as it arrived, with its place, as a DataFrame."""
+        from eventide.engine.archive import archived
+
+        return archived(self, spark)
+
+    def lateness(self) -> Any:
+        """How late its events come, by source, lane, hour and the measured columns."""
+        from eventide.measure.live import read_lateness
+
+        return read_lateness(self)
 
     def windows(self, spark: Any) -> Any:
         """Every window known: open, closed (and when), or final."""

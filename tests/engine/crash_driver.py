@@ -40,10 +40,10 @@ class Rdd:
 class Here:
     """As much of a Spark session as Run asks for when workers read the files: tasks, run here."""
 
-    defaultParallelism = 2  # noqa: N815
+    defaultParallelism = 2
 
     @property
-    def sparkContext(self) -> Here:  # noqa: N802
+    def sparkContext(self) -> Here:
         return self
 
     def parallelize(self, items: Any, slices: int) -> Rdd:

@@ -8,6 +8,7 @@ from eventide import __version__
 from eventide.cli.demo import demo
 from eventide.cli.registry import registry
 from eventide.cli.run import run
+from eventide.cli.tune import tune
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,3 +20,4 @@ def main() -> None:
 main.add_command(demo)
 main.add_command(registry)
 main.add_command(run)
+main.add_command(tune)

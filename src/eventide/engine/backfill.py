@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.definition import Aggregation, Stream
+from eventide.engine.archive import PLACE, archived
+from eventide.engine.journal import Journal, LocalFiles
 from eventide.engine.run import Run
 from eventide.engine.session import local_session
 from eventide.errors import DefinitionError
@@ -34,11 +36,31 @@ def backfill(
     """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own."""
     session = spark or local_session(pipeline.packages(), name=pipeline.name)
     sources = pipeline.aggregation.stream.sources
+    if history is None:
+        return _run(pipeline, from_archive(pipeline, session), session, state)
     frames = history if isinstance(history, dict) else {sources[0].name: history}
     missing = [s.name for s in sources if s.name not in frames]
     if missing:
         raise DefinitionError(f"backfill: no history for {', '.join(missing)}; pass a dict with a DataFrame for each source.")
-    replaced = tuple(_static(s, frames[s.name], arrival, lane, offset) for s in sources)
+    return _run(pipeline, tuple(_static(s, frames[s.name], arrival, lane, offset) for s in sources), session, state)
+
+
+def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
+    """The sources as the archive has them: transformed already, in the places that the live run gave them."""
+    kept = archived(pipeline, session)
+    facts = Journal(LocalFiles(str(pipeline.state))).definition() or {}
+    # Late rows carry their place under the archive's own names, so that here it goes by others.
+    places = {f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset")}
+    found = []
+    for source in pipeline.aggregation.stream.sources:
+        rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(places)
+        rows = rows.drop(*[column for column in PLACE if column not in places])
+        static = _static(source, rows, *places.values())
+        found.append(replace(static, transforms=(), lanes=tuple(facts.get("lanes", {}).get(source.name, ()))))
+    return tuple(found)
+
+
+def _run(pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: str) -> Backfill:
     over = _over(pipeline, replaced, state)
     run = Run(over, session, state)
     run.open()

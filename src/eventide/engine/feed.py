@@ -303,7 +303,7 @@ class FrameFeed:
 
     def known_lanes(self) -> tuple[str, ...]:
         """The whole source, unless a column names the lanes."""
-        return ("0",) if self.source.lane is None else ()
+        return ("0",) if self.source.lane is None else self.source.lanes
 
     def frame(self, spark: Any) -> Any:
         """The user's rows with their place."""

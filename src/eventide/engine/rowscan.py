@@ -37,7 +37,8 @@ class RowScan:
             for key, rows in frame.partition_by([SOURCE, LANE], as_dict=True, maintain_order=True).items():
                 lane = (int(key[0]), str(key[1]))
                 if lane not in scanners:
-                    scanners[lane] = LaneScanner(self.shape, lane, self.carries.get(lane, LaneCarry()), self.floor)
+                    carry = self.carries.get(lane, LaneCarry())
+                    scanners[lane] = LaneScanner(self.shape, lane, carry, self.floor, self.shape.witness(self.batch, lane))
                 scanners[lane].read(self._chunk(lane, rows, scanners[lane]))
         lines = [
             write_found(self.shape, self.store, self.batch, lane, scanner.carry, scanner.finish()).to_json()

@@ -27,9 +27,11 @@ from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.session import refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
 from eventide.engine.store import Store
+from eventide.engine.watch import watch_of
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SEEN, SOURCE, TIME, Shape
 from eventide.kernel.scan import LaneCarry
+from eventide.measure.live import LATENESS, compact
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.shape import INSTANT
@@ -82,6 +84,7 @@ class Run:
             definition.aggregation.stream.dedupe_keys,
             facts["buckets"],
             min((s.max_ahead for s in definition.aggregation.stream.sources if s.max_ahead is not None), default=None),
+            watch_of(definition, self.store, self.generation),
         )
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
@@ -206,6 +209,8 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
+        if self.shape.watch is not None:
+            compact(self.store, number)
         if self.on_progress is not None:
             self.on_progress(report(self, result, clock))
         return result
@@ -234,7 +239,7 @@ class Run:
     def _clear_leftovers(self, number: int) -> None:
         """A batch run again begins with nothing of its earlier try."""
         self.store.delete_directory(f"data/{number:012d}")
-        for directory in ("dead", *(f"{kind}/{o.name}" for kind in ("panes", "late") for o in self.pipeline.outputs)):
+        for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in ("panes", "late") for o in self.pipeline.outputs)):
             self.store.delete_directory(f"{directory}/batch={number}")
 
     def _scan(self, frame: Any, number: int, clock: int) -> tuple[list[LaneAccount], dict[int, list[LandedFile]]]:
@@ -292,10 +297,14 @@ class Run:
 
     def _read_kinds(self, feed: FileFeed) -> dict[str, pl.DataType]:
         """Columns that are read at all: every one where refused rows are kept whole, otherwise those that are computed with."""
-        if any(self.engine.diverts) or any(what.kind == "custom" for _, what in self.shape.plan.aggregates):
+        if (
+            self.pipeline.archive
+            or any(self.engine.diverts)
+            or any(what.kind == "custom" for _, what in self.shape.plan.aggregates)
+        ):
             return feed.reading.kinds
         strategy = str(feed.source.watermark)
-        own = {feed.source.event_time, feed.source.arrival, *self._needed_columns()}
+        own = {feed.source.event_time, feed.source.arrival, *self._needed_columns(), *(self.pipeline.measure or ())}
         return {n: k for n, k in feed.reading.kinds.items() if n in own or n in strategy}
 
     def _rows(self, frame: Any, landed: dict[int, list[LandedFile]]) -> Any | None:

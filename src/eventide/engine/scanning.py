@@ -63,7 +63,7 @@ def scan_lane(
     shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, floor: int, chunks: Iterable[pl.DataFrame]
 ) -> LaneAccount:
     """Read one lane's chunks in order and write what the kernel found."""
-    scanner = LaneScanner(shape, lane, carry, floor)
+    scanner = LaneScanner(shape, lane, carry, floor, shape.witness(batch, lane))
     for chunk in chunks:
         scanner.read(chunk)
     return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import polars as pl
 
-from eventide.model.event import Position
+from eventide.model.event import LaneId, Position
 from eventide.model.plan import Plan
 from eventide.model.window import Session
 
@@ -32,6 +34,20 @@ BUCKET = "__bucket"
 POSITION = (ARRIVAL, SOURCE, LANE, OFFSET)
 
 
+class Witness(Protocol):
+    """Sees every row of a lane as it is scanned: arrivals raised, dead letters named, the lane's clock beside each row."""
+
+    def see(self, rows: pl.DataFrame) -> None:
+        """The next rows of the lane."""
+
+    def close(self) -> None:
+        """The end of what was read."""
+
+
+Watch = Callable[[int, LaneId], Witness | None]
+"""Who watches a lane in a batch."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """The plan with the names of the columns that it reads."""
@@ -42,6 +58,11 @@ class Shape:
     buckets: int = 1
     max_ahead: int | None = None
     """An event time further than this after its arrival is absurd: a dead letter, never a watermark."""
+    watch: Watch | None = None
+
+    def witness(self, batch: int, lane: LaneId) -> Witness | None:
+        """Who sees a lane's rows in a batch, if anybody does."""
+        return None if self.watch is None else self.watch(batch, lane)
 
     @property
     def keeps_rows(self) -> bool:

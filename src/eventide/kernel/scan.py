@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,6 +15,9 @@ from eventide.model.event import LaneId, Position
 from eventide.model.lane import Progress
 from eventide.model.time import MAX_TIME, MIN_TIME
 from eventide.model.window import Session, Sliding, Window
+
+if TYPE_CHECKING:
+    from eventide.kernel.columns import Witness
 
 MERGE_ABOVE = 500_000
 """Partials are merged when this many have gathered, so that memory follows the keys, not the rows."""
@@ -52,13 +56,16 @@ class Found:
 class LaneScanner:
     """Reads a lane's chunks in order; `floor` is the arrival up to which the frontier has already swept."""
 
-    def __init__(self, shape: Shape, lane: LaneId, carry: LaneCarry, floor: int = MIN_TIME) -> None:
+    def __init__(
+        self, shape: Shape, lane: LaneId, carry: LaneCarry, floor: int = MIN_TIME, witness: Witness | None = None
+    ) -> None:
         self.shape = shape
         self.lane = lane
         self.carry = carry
         self.source = shape.plan.sources[lane[0]]
         self.clock = LaneClock(self.source.strategy, carry, lane)
         self.floor = floor
+        self.witness = witness
         self.found = Found()
         self._first = True
         self._held = 0
@@ -71,6 +78,8 @@ class LaneScanner:
         rows = self._dead_letters(rows)
         rows = self.clock.run(rows)
         rows = self._joinings(rows)
+        if self.witness is not None:
+            self.witness.see(rows)
         self._progress(rows)
         self._sort_out(rows)
         last = rows.tail(1)
@@ -83,6 +92,8 @@ class LaneScanner:
             self.found.progress.append(
                 self._progress_at(self.carry.last_arrival, self.carry.last_offset, self.carry.last_arrival)
             )
+        if self.witness is not None:
+            self.witness.close()
         self._merge_partials()
         for name, number in self.clock.counts.items():
             self.found.count(name, number)

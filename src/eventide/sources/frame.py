@@ -18,6 +18,8 @@ class FrameSource(Source):
     lane: str | None
     offset: str | None
     packages: tuple[str, ...] = ()
+    lanes: tuple[str, ...] = ()
+    """Lanes that are known before a row is read, where a column names the lanes."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:

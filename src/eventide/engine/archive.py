@@ -1,0 +1,158 @@
+"""The archive: every event as it arrived, in Parquet by day of arrival and day of event; never late, never corrected.
+
+A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again reads the same rows and
+so writes the same files over its earlier try; files of a batch that was never committed are not read.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import quote, unquote
+
+import polars as pl
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.store import file_system
+from eventide.errors import DefinitionError
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
+from eventide.model.event import LaneId
+
+NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})\.parquet$")
+NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
+
+
+@dataclass
+class ArchiveWriter:
+    """Writes one lane's rows of one batch, chunk by chunk."""
+
+    root: str
+    batch: int
+    lane: LaneId
+    source: str
+    generation: int = 0
+    chunk: int = field(default=0, init=False)
+
+    def see(self, rows: pl.DataFrame) -> None:
+        """Put a chunk away, cut by day of arrival and day of event."""
+        days = _framed(rows, self.source).with_columns(
+            pl.col("_arrival").dt.strftime("%Y-%m-%d").alias("__arrived"),
+            pl.col("_event_time").dt.strftime("%Y-%m-%d").fill_null(NO_DAY).alias("__happened"),
+        )
+        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}-{quote(self.lane[1], safe='')}"
+        name = f"{place}-{self.chunk:06d}.parquet"
+        files, base = file_system(self.root)
+        for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
+            directory = f"{base}/arrival_day={arrived}/event_day={happened}"
+            body = io.BytesIO()
+            pq.write_table(part.drop("__arrived", "__happened").to_arrow(), body, compression="zstd")
+            files.create_dir(directory, recursive=True)
+            with files.open_output_stream(f"{directory}/{name}") as stream:
+                stream.write(body.getbuffer())
+        self.chunk += 1
+
+    def close(self) -> None:
+        """Every chunk is on its way already."""
+
+
+def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
+    own = [name for name in rows.columns if not name.startswith("__")]
+    raw = pl.when(pl.col(DEAD).is_not_null()).then(pl.col(RAW)) if RAW in rows.columns else pl.lit(None, dtype=pl.Binary)
+    return rows.select(
+        *own,
+        pl.lit(source).alias("_source"),
+        pl.col(LANE).alias("_lane"),
+        pl.col(OFFSET).alias("_offset"),
+        _instant(ARRIVAL).alias("_arrival"),
+        # An absurd time is kept only where a timestamp can say it.
+        pl.when(pl.col(DEAD).is_null()).then(_instant(TIME)).alias("_event_time"),
+        pl.col(DEAD).alias("_dead"),
+        raw.alias("_raw"),
+    )
+
+
+def _instant(column: str) -> pl.Expr:
+    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+
+
+@dataclass(frozen=True)
+class ArchivedFile:
+    """A file of the archive, by what its name says."""
+
+    path: str
+    batch: int
+    lane: LaneId
+    chunk: int
+
+
+def archived_files(pipeline: Any) -> list[ArchivedFile]:
+    """The files of the committed batches of the state's generation: a run that started over has read everything again."""
+    if pipeline.archive is None:
+        raise DefinitionError(
+            f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
+            "events that arrived before that are not in it."
+        )
+    journal = Journal(LocalFiles(str(pipeline.state)))
+    facts, last = journal.definition() or {}, journal.last()
+    generation, upto = facts.get("generation", 0), last["ledger"]["batch"] if last else -1
+    files, base = file_system(pipeline.archive)
+    found = []
+    for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
+        match = NAME.search(info.path)
+        if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
+            found.append(ArchivedFile(info.path, int(match[2]), (int(match[3]), unquote(match[4])), int(match[5])))
+    return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
+
+
+def archived(pipeline: Any, spark: Any) -> Any:
+    """Every archived event as a DataFrame."""
+    found = archived_files(pipeline)
+    if not found:
+        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+    scheme = pipeline.archive.split("://", 1)[0] + "://" if "://" in pipeline.archive else ""
+    paths = [f"{scheme}{f.path}" for f in found]
+    return spark.read.option("mergeSchema", "true").parquet(*paths)
+
+
+def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
+    """One lane's archived rows in order, ready for the kernel: days that were cut apart are put together again."""
+    groups: dict[tuple[int, int], list[ArchivedFile]] = {}
+    for file in files:
+        groups.setdefault((file.batch, file.chunk), []).append(file)
+    for _, group in sorted(groups.items()):
+        parts = [_read(file.path, [*columns, "_offset", "_arrival", "_event_time", "_dead"]) for file in group]
+        rows = pl.concat(parts, how="diagonal_relaxed").sort("_offset")
+        yield rows.select(
+            *columns,
+            pl.col("_arrival").dt.epoch("us").alias(ARRIVAL),
+            pl.col("_offset").alias(OFFSET),
+            pl.col("_event_time").dt.epoch("us").alias(TIME),
+            pl.lit(False).alias(MARKER),
+            pl.col("_dead").alias(DEAD),
+        )
+
+
+def _read(path: str, columns: list[str]) -> pl.DataFrame:
+    files, inner = file_system(path)
+    with pq.ParquetFile(files.open_input_file(inner)) as file:
+        frame = pl.from_arrow(file.read([c for c in columns if c in file.schema_arrow.names], use_threads=False))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+    """How a worker reads each archived lane in order, times and places only."""
+    lanes: dict[LaneId, list[ArchivedFile]] = {}
+    for file in archived_files(pipeline):
+        lanes.setdefault(file.lane, []).append(file)
+    return {lane: partial(lane_chunks, files, {}) for lane, files in lanes.items()}
+
+
+__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "lane_chunks"]

@@ -1,0 +1,61 @@
+"""Who watches a run's lanes: the archive, and the measuring of lateness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from eventide.engine.archive import ArchiveWriter
+from eventide.engine.store import Store
+from eventide.kernel.columns import Witness
+from eventide.measure.live import LatenessWitness
+from eventide.model.event import LaneId
+from eventide.model.window import Window
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Travels to the workers; makes a witness for each lane and batch."""
+
+    store: Store
+    window: Window
+    sources: tuple[str, ...]
+    archive: str | None
+    measure: tuple[str, ...] | None
+    generation: int = 0
+
+    def __call__(self, batch: int, lane: LaneId) -> Witness:
+        """Those who see one lane in one batch."""
+        witnesses: list[Witness] = []
+        if self.archive is not None:
+            witnesses.append(ArchiveWriter(self.archive, batch, lane, self.sources[lane[0]], self.generation))
+        if self.measure is not None:
+            witnesses.append(LatenessWitness(self.store, batch, lane, self.sources[lane[0]], self.window, self.measure))
+        return witnesses[0] if len(witnesses) == 1 else All(witnesses)
+
+
+@dataclass
+class All:
+    """Several witnesses as one."""
+
+    witnesses: list[Witness]
+
+    def see(self, rows: pl.DataFrame) -> None:
+        """To each."""
+        for witness in self.witnesses:
+            witness.see(rows)
+
+    def close(self) -> None:
+        """To each."""
+        for witness in self.witnesses:
+            witness.close()
+
+
+def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
+    """The watch that a pipeline asks for, if it asks for one."""
+    if pipeline.archive is None and pipeline.measure is None:
+        return None
+    names = tuple(source.name for source in pipeline.aggregation.stream.sources)
+    return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)

@@ -1,0 +1,158 @@
+"""Where history lies and how workers read it: landed files, the archive, or any rows that Spark can read."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from eventide.engine.decode import Reading
+from eventide.engine.feed import FileFeed, KafkaFeed, open_feed, placed
+from eventide.engine.filereading import LandedFile, chunks_of, list_files
+from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
+from eventide.measure.job import LaneHistory, Record, read_lane
+from eventide.measure.lanescan import Question
+from eventide.model.event import LaneId
+from eventide.sources.base import Source
+from eventide.sources.files import SUFFIXES
+
+
+@dataclass(frozen=True)
+class RowHistory:
+    """Rows that come through Spark, each with its place; called with a question it gives the records before the shuffle."""
+
+    frame: Any
+    readings: dict[int, Reading]
+
+    def __call__(self, question: Question, shares: int) -> Any:
+        """An RDD of (share, record)."""
+        scan = RowScan(question, shares, self.readings)
+        return self.frame.mapInArrow(scan, "share int, record binary").rdd.map(
+            lambda row: (row[0], pickle.loads(bytes(row[1])))  # noqa: S301
+        )
+
+
+@dataclass(frozen=True)
+class RowScan:
+    """For mapInArrow: the lanes of one partition, which come one after the other, each in order."""
+
+    question: Question
+    shares: int
+    readings: dict[int, Reading]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Records, packed."""
+        chunks = self._chunks(batches)
+        held = next(chunks, None)
+        while held is not None:
+            lane = held[0]
+
+            def of_lane(lane: LaneId = lane) -> Iterator[pl.DataFrame]:
+                nonlocal held
+                while held is not None and held[0] == lane:
+                    yield held[1]
+                    held = next(chunks, None)
+
+            for share, record in read_lane(self.question, lane, of_lane(), self.shares):
+                yield _line(share, record)
+
+    def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[LaneId, pl.DataFrame]]:
+        offset: dict[LaneId, int] = {}
+        for batch in batches:
+            frame = pl.from_arrow(pa.Table.from_batches([batch]))
+            assert isinstance(frame, pl.DataFrame)
+            for key, rows in frame.partition_by([SOURCE, LANE], as_dict=True, maintain_order=True).items():
+                lane = (int(key[0]), str(key[1]))
+                start = offset.get(lane, 0)
+                offset[lane] = start + len(rows)
+                count = pl.int_range(start, start + len(rows), dtype=pl.Int64)
+                numbered = rows.drop(SOURCE, LANE).with_columns(
+                    pl.col(ARRIVAL).fill_null(0),
+                    pl.when(pl.col(OFFSET) < 0).then(count).otherwise(pl.col(OFFSET)).alias(OFFSET),
+                )
+                yield lane, self.readings[lane[0]].prepare(numbered)
+
+
+def _line(share: int, record: Record) -> pa.RecordBatch:
+    columns: list[Any] = [pa.array([share], pa.int32()), pa.array([pickle.dumps(record)], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, ["share", "record"])
+
+
+def open_history(spark: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHistory], RowHistory | None]:
+    """Everything that the sources hold now, with as little of each row as the curve needs."""
+    lanes: list[LaneHistory] = []
+    frames: list[Any] = []
+    readings: dict[int, Reading] = {}
+    for index, source in enumerate(sources):
+        feed = open_feed(spark, index, source)
+        if isinstance(feed, FileFeed) and feed.in_worker and feed.source.lane_column is None:
+            lanes += _file_lanes(feed)
+        else:
+            readings[index] = replace(feed.reading, kinds=feed.reading.kinds)
+            frames.append(_rows(spark, feed))
+    if not frames:
+        return lanes, None
+    union = frames[0]
+    for frame in frames[1:]:
+        union = union.unionByName(frame, allowMissingColumns=True)
+    return lanes, RowHistory(union, readings)
+
+
+def _file_lanes(feed: FileFeed) -> list[LaneHistory]:
+    source = feed.source
+    own = {source.event_time, source.arrival}
+    strategy = str(source.watermark)
+    reading = replace(feed.reading, kinds={n: k for n, k in feed.reading.kinds.items() if n in own or n in strategy})
+    by_lane: dict[str, list[LandedFile]] = {}
+    for file in list_files(source.path, SUFFIXES[source.format], source.lane):
+        by_lane.setdefault(file.lane, []).append(file)
+    return [
+        LaneHistory((feed.index, lane), partial(chunks_of, files, source.format, reading, 0))
+        for lane, files in sorted(by_lane.items())
+    ]
+
+
+def _rows(spark: Any, feed: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    if isinstance(feed, KafkaFeed):
+        return _in_order(_kafka(spark, feed), [OFFSET])
+    if isinstance(feed, FileFeed):
+        source = feed.source
+        frame = spark.read.option("recursiveFileLookup", "true").format(source.format).load(source.path)
+        meta = {"__at": "file_modification_time", "__file": "file_path", "__row": "row_index"}
+        frame = frame.select("*", *[F.col(f"_metadata.{field}").alias(name) for name, field in meta.items()])
+        for change in source.transforms:
+            frame = change(frame)
+        rows = placed(frame, feed.index, source.lane_column, None, None)
+        rows = rows.withColumn(ARRIVAL, F.expr("unix_micros(__at)"))
+        return _in_order(rows, ["__at", "__file", "__row"]).drop(*meta)
+    source = feed.source
+    order = source.offset or source.arrival
+    rows = feed.frame(spark)
+    return _in_order(rows, [order] if order else [])
+
+
+def _in_order(rows: Any, order: list[str]) -> Any:
+    return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, *order)
+
+
+def _kafka(spark: Any, feed: KafkaFeed) -> Any:
+    from pyspark.sql import functions as F
+
+    source = feed.source
+    reader = spark.read.format("kafka").options(**dict(source.options)).option("kafka.bootstrap.servers", source.servers)
+    reader = reader.option("subscribe", ",".join(source.topics)).option("startingOffsets", "earliest")
+    lane = F.col("partition").cast("string") if len(source.topics) == 1 else F.concat_ws("-", "topic", "partition")
+    return reader.load().select(
+        F.lit(feed.index).cast("long").alias(SOURCE), lane.alias(LANE), F.col("offset").alias(OFFSET),
+        F.expr("unix_micros(timestamp)").alias(ARRIVAL), F.col("value").alias("__raw"),
+    )  # fmt: skip
+
+
+__all__ = ["RowHistory", "open_history"]

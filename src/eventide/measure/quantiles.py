@@ -1,0 +1,39 @@
+"""Quantiles of several sketches together, where each may stand for every row or for every nth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import datasketches as ds
+import numpy as np
+
+KLL_K = 400
+"""A rank error of 0.7% at 99% confidence, in about 5 KB."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """The items that sketches have kept, in order, each with the number of rows that it stands for."""
+
+    items: np.ndarray
+    below: np.ndarray
+
+    @classmethod
+    def of(cls, sketches: Iterable[tuple[bytes, int]]) -> Weighted:
+        """From serialized sketches and their strides."""
+        items: list[float] = []
+        weights: list[int] = []
+        for body, stride in sketches:
+            for item, weight in ds.kll_doubles_sketch.deserialize(body):
+                items.append(item)
+                weights.append(weight * stride)
+        order = np.argsort(np.asarray(items), kind="stable")
+        return cls(np.asarray(items, dtype=np.float64)[order], np.cumsum(np.asarray(weights, dtype=np.float64)[order]))
+
+    def at(self, share: float) -> float | None:
+        """The value that this share of rows does not exceed."""
+        if not len(self.items):
+            return None
+        at = int(np.searchsorted(self.below, share * self.below[-1], side="left"))
+        return float(self.items[min(at, len(self.items) - 1)])

@@ -1,0 +1,94 @@
+"""`eventide tune` on Spark: one job, the known counts, and lines that can be pasted."""
+
+import json
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import eventide as ev
+from eventide.cli.main import main
+from eventide.measure.tune import tune
+from eventide.testing.recipes import SECOND, delayed_stream, two_partitions
+
+
+def landed(events, directory, name="a"):
+    directory.mkdir(parents=True, exist_ok=True)
+    times = {"event_time": [e.event_time for e in events], "arrived": [e.arrival for e in events]}
+    rows = pl.DataFrame(times).with_columns(pl.all().cast(pl.Datetime("us", "UTC")))
+    rows.with_columns(
+        pl.Series("part", [e.lane for e in events]), pl.Series("place", [e.offset for e in events])
+    ).write_parquet(directory / f"{name}.parquet")
+
+
+@pytest.fixture(scope="module")
+def delayed(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("delayed")
+    landed(delayed_stream(), directory)
+    return directory
+
+
+def source(directory, **changes):
+    return ev.files(
+        "clicks", str(directory), event_time="event_time", arrival="arrived", watermark=ev.bounded("5 s"), **changes
+    )
+
+
+def test_the_whole_curve_is_one_spark_job_with_the_known_counts(spark, delayed):
+    spark.sparkContext.setJobGroup("tune", "the curve")
+    tuning = tune(source(delayed), ev.tumbling("10 s"), spark=spark)
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("tune")) == 1
+    refused = {bound: tuning.point(bound * SECOND).refused for bound in (0, 2, 5, 10, 20, 40)}
+    assert refused == {0: 6832, 2: 4923, 5: 2999, 10: 1307, 20: 105, 40: 0}
+    admitted = {allowed: tuning.point(5 * SECOND, allowed * SECOND).admitted for allowed in (0, 5, 15, 30)}
+    assert admitted == {0: 0, 5: 1692, 15: 2894, 30: 2999}
+
+
+def test_lanes_read_by_the_worker_and_rows_through_spark_give_the_same_curve(spark, tmp_path):
+    events = two_partitions()
+    for lane in ("a", "b"):
+        landed([e for e in events if e.lane == lane], tmp_path / lane)
+    window = ev.tumbling("10 s")
+    by_file = tune(source(tmp_path, lane="directory"), window, spark=spark)
+    by_column = tune(source(tmp_path, lane="column:part"), window, spark=spark)
+    frame = spark.read.option("recursiveFileLookup", "true").parquet(str(tmp_path))
+    rows = ev.stream(
+        "clicks", frame, event_time="event_time", arrival="arrived", watermark=ev.bounded("5 s"), lane="part", offset="place"
+    )
+    by_row = tune(rows, window, spark=spark)
+    assert by_file.curve == by_column.curve == by_row.curve
+    assert by_file.point(SECOND) == by_row.point(SECOND)
+
+
+def test_the_command_prints_writes_and_draws_what_it_found(spark, delayed, tmp_path):
+    asked = [
+        "tune",
+        "--history",
+        str(delayed),
+        "--arrival",
+        "arrived",
+        "--window",
+        "10 s",
+        "--bounds",
+        "0 s, 10 s",
+        "--budget",
+        "12 s",
+    ]
+    done = CliRunner().invoke(main, [*asked, "--json", str(tmp_path / "t.json"), "--plot", str(tmp_path / "t.svg")])
+    assert done.exit_code == 0, done.output
+    assert 'watermark=ev.bounded("19 seconds")' in done.output and "6,832" in done.output
+    answer = json.loads((tmp_path / "t.json").read_text())
+    assert [point["refused"] for point in answer["curve"]] == [6832, 1307]
+    assert (tmp_path / "t.svg").read_text().startswith("<svg")
+
+
+def test_a_pipeline_file_is_asked_by_its_own_windows(spark, delayed, tmp_path):
+    place = tmp_path / "clicks.py"
+    place.write_text(
+        "import eventide as ev\n"
+        f"clicks = ev.files('clicks', {str(delayed)!r}, event_time='event_time', arrival='arrived', watermark=ev.bounded('5 s'))\n"
+        "pipeline = ev.Pipeline('clicks', clicks.window(ev.tumbling('10 s')).agg(n=ev.count()).to('out', late=ev.accumulate('5 s')))\n"
+    )
+    done = CliRunner().invoke(main, ["tune", str(place), "--json", "-"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["recommended"]["bound"] == 19 * SECOND
