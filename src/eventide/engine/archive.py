@@ -18,7 +18,8 @@ import polars as pl
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.journal import Journal
+from eventide.engine.records import record_files
 from eventide.engine.store import file_system
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
@@ -99,7 +100,7 @@ def archived_files(pipeline: Any) -> list[ArchivedFile]:
             f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
             "events that arrived before that are not in it."
         )
-    journal = Journal(LocalFiles(str(pipeline.state)))
+    journal = Journal(record_files(str(pipeline.state)))
     facts, last = journal.definition() or {}, journal.last()
     generation, upto = facts.get("generation", 0), last["ledger"]["batch"] if last else -1
     files, base = file_system(pipeline.archive)

@@ -7,7 +7,8 @@ from typing import Any
 
 from eventide.definition import Aggregation, Stream
 from eventide.engine.archive import PLACE, archived
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.journal import Journal
+from eventide.engine.records import record_files
 from eventide.engine.run import Run
 from eventide.engine.session import local_session
 from eventide.errors import DefinitionError
@@ -48,7 +49,7 @@ def backfill(
 def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
     """The sources as the archive has them: transformed already, in the places that the live run gave them."""
     kept = archived(pipeline, session)
-    facts = Journal(LocalFiles(str(pipeline.state))).definition() or {}
+    facts = Journal(record_files(str(pipeline.state))).definition() or {}
     # Late rows carry their place under the archive's own names, so that here it goes by others.
     places = {f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset")}
     found = []

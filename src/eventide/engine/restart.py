@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.journal import Journal, LocalFiles
 from eventide.engine.lease import Lease
+from eventide.engine.records import is_local
 from eventide.errors import EventideError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class CannotStartOver(EventideError):
 def start_over(pipeline: Pipeline) -> tuple[Pipeline, Path | None]:
     """The pipeline in its next generation, and where the old state was put (None: there was none)."""
     state = str(pipeline.state)
-    if "://" in state and not state.startswith("file:"):
+    if not is_local(state):
         raise CannotStartOver(
             f"move {state} aside yourself and give the pipeline generation=N + 1: only local state is moved from here."
         )

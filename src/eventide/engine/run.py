@@ -15,12 +15,13 @@ from eventide.engine.changes import check_definition, describe_definition
 from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feed import MODIFIED, PATH, FileFeed, KafkaFeed, open_feed, parse_offsets, placed
 from eventide.engine.filereading import LandedFile, chunks_of
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.journal import Journal
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.progress import Progress as ProgressReport
 from eventide.engine.progress import report
+from eventide.engine.records import record_files
 from eventide.engine.rowscan import RowScan
 from eventide.engine.runner import SparkRunner
 from eventide.engine.scanning import LaneAccount, scan_lane
@@ -58,7 +59,7 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        files = LocalFiles(self.state)
+        files = record_files(self.state, self.spark)
         self.journal, self.store = Journal(files), Store(self.state)
         self.lease = Lease.take(files, self.state)
         try:

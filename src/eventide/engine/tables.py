@@ -6,8 +6,9 @@ from typing import Any
 
 from eventide.definition import Output
 from eventide.engine.deliver import pane_shape
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.journal import Journal
 from eventide.engine.ledger import Ledger
+from eventide.engine.records import record_files
 from eventide.engine.store import Store
 from eventide.errors import EventideError
 from eventide.model.window import Sliding
@@ -18,7 +19,7 @@ class NothingYet(EventideError):
 
 
 def _ledger(pipeline: Any) -> Ledger:
-    last = Journal(LocalFiles(str(pipeline.state))).last()
+    last = Journal(record_files(str(pipeline.state))).last()
     if last is None:
         raise NothingYet(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
     return Ledger.from_json(last["ledger"])

@@ -9,7 +9,8 @@ import datasketches as ds
 import numpy as np
 import polars as pl
 
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.journal import Journal
+from eventide.engine.records import record_files
 from eventide.engine.store import Store
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
@@ -201,7 +202,7 @@ def read_lateness(pipeline: Any) -> Lateness:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} does not measure its lateness. Say so: Pipeline(…, measure=True), or measure=["region"].'
         )
-    last = Journal(LocalFiles(str(pipeline.state))).last()
+    last = Journal(record_files(str(pipeline.state))).last()
     if last is None:
         raise DefinitionError(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
     parts, _ = _standing(Store(str(pipeline.state)), last["ledger"]["batch"])
