@@ -18,10 +18,11 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A small local session with the Kafka connector; started once, because starting it costs more than most tests."""
+    """A small local session with the connectors of Kafka and Delta; started once, because starting it costs more than most tests."""
     from eventide.engine.session import KAFKA, local_session
+    from eventide.sources.delta import DELTA
 
-    session = local_session([KAFKA], name="eventide tests")
+    session = local_session([KAFKA, DELTA], name="eventide tests")
     yield session
     session.stop()
 
