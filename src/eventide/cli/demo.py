@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 
 from eventide.cli.run import watch
+from eventide.cli.tables import indented, table
 from eventide.errors import EventideError, LossWarning
 from eventide.model.time import show_duration
 from eventide.testing.recipes import SECOND, CurveRow, completeness_curve, delayed_stream
@@ -54,7 +54,7 @@ def payments(console: Console, root: Path, rows: int) -> None:
     console.print(
         f"\n[bold]The minute that Lucknow held back[/bold]   {held:%H:%M}, {HELD_BACK:,} payments came 16 minutes late\n"
     )
-    console.print(_indented(corrections(root, held)))
+    console.print(indented(corrections(root, held)))
     console.print(
         f"\n  look into it     sqlite3 {root}/upi.db .tables"
         "\n  make it yours    examples/payments.py, then: eventide run examples/payments.py\n"
@@ -88,7 +88,7 @@ def pipeline(root: Path) -> Any:
 
 def corrections(root: Path, held: datetime) -> Table:
     """What both outputs say of a minute: the one that never moves, and the one that was corrected."""
-    table = _table("output", "rupees", "payments", "late policy")
+    said = table("output", "rupees", "payments", "late policy")
     with sqlite3.connect(root / "upi.db") as base:
         for name, says in (
             ("dashboard", "drop()"),
@@ -98,11 +98,11 @@ def corrections(root: Path, held: datetime) -> Table:
                 f"select sum(total), sum(n), sum(sequence > 0) from {name} where window_start like ?",  # noqa: S608
                 (f"{held:%Y-%m-%d %H:%M}:00%",),
             ).fetchone()
-            table.add_row(
+            said.add_row(
                 name, rupees(total or 0), f"{count or 0:,}", says + (f", {corrected} banks corrected" if corrected else "")
             )
     base.close()
-    return table
+    return said
 
 
 def waiting(console: Console) -> None:
@@ -110,16 +110,16 @@ def waiting(console: Console) -> None:
     stream = delayed_stream()
     console.print("[bold]What waiting buys[/bold]   20,000 events, 6 s late on average, 10-second windows\n")
     curve = completeness_curve(stream, [bound * SECOND for bound in BOUNDS], 10 * SECOND)
-    console.print(_indented(curve_table(curve)))
+    console.print(indented(curve_table(curve)))
     console.print(choice(curve) + "\n")
 
 
 def curve_table(rows: Sequence[CurveRow]) -> Table:
     """One line for each watermark bound."""
-    table = _table("watermark behind by", "complete", "refused", "results come after")
+    said = table("watermark behind by", "complete", "refused", "results come after")
     for row in rows:
-        table.add_row(show_duration(row.bound), f"{row.completeness:.2%}", f"{row.refused:,}", seconds(row.emit_latency))
-    return table
+        said.add_row(show_duration(row.bound), f"{row.completeness:.2%}", f"{row.refused:,}", seconds(row.emit_latency))
+    return said
 
 
 def choice(rows: Sequence[CurveRow]) -> str:
@@ -128,17 +128,6 @@ def choice(rows: Sequence[CurveRow]) -> str:
     if not fits:
         return f"\n  results within {show_duration(BUDGET)} and {LEAST:.0%} complete: no bound of these does both"
     return f"\n  results within {show_duration(BUDGET)} and {LEAST:.0%} complete: wait {show_duration(fits[0].bound)}"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for index, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if index else "left", no_wrap=True)
-    return table
-
-
-def _indented(table: Table) -> Padding:
-    return Padding(table, (0, 0, 0, 2))
 
 
 def rupees(paise: int) -> str:

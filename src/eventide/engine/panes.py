@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from eventide.kernel.columns import END, Shape
+from eventide.kernel.columns import END, Shape, instant
 from eventide.sinks.shape import PaneShape
 
 
@@ -19,8 +19,8 @@ def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
     ).sort(END, "__start", "__window_id", "__sequence", "__withdraws")
     return named.select(
         pl.col("__window_id").alias(naming.meta("window_id")),
-        _instant("__start").alias(naming.meta("window_start")),
-        _instant(END).alias(naming.meta("window_end")),
+        instant("__start").alias(naming.meta("window_start")),
+        instant(END).alias(naming.meta("window_end")),
         *shape.keys,
         *[name for name, _ in shape.plan.aggregates],
         pl.col("__sequence").alias(naming.meta("sequence")),
@@ -31,7 +31,3 @@ def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
         .dt.replace_time_zone("UTC")
         .alias(naming.meta("emitted_at")),
     )
-
-
-def _instant(column: str) -> pl.Expr:
-    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")

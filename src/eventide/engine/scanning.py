@@ -10,7 +10,7 @@ import polars as pl
 
 from eventide.engine.store import Part, Store
 from eventide.kernel.bucket import bucket_of
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, instant
 from eventide.kernel.scan import Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
 from eventide.model.lane import Progress
@@ -101,12 +101,8 @@ def _dead_letters(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col(SOURCE).alias("source"),
         pl.col(LANE).alias("lane"),
         pl.col(OFFSET).alias("offset"),
-        _instant(ARRIVAL).alias("arrival"),
-        _instant(TIME).alias("event_time"),
+        instant(ARRIVAL).alias("arrival"),
+        instant(TIME).alias("event_time"),
         pl.col(DEAD).alias("reason"),
         raw.alias("raw"),
     )
-
-
-def _instant(column: str) -> pl.Expr:
-    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")

@@ -23,6 +23,7 @@ from eventide.kernel.columns import (
     TIME,
     UNSEEN,
     Shape,
+    instant,
     swept_between,
 )
 from eventide.kernel.fire import DUE, ORDER, Firing, Moment, empty_book
@@ -309,14 +310,10 @@ def late_rows(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col(SOURCE).alias("_source"),
         pl.col(LANE).alias("_lane"),
         pl.col(OFFSET).alias("_offset"),
-        _instant(ARRIVAL).alias("_arrival"),
-        _instant(TIME).alias("_event_time"),
-        _instant(SEEN).alias("_watermark"),
-        _instant("missed_first_end").alias("_missed_first_end"),
-        _instant("missed_last_end").alias("_missed_last_end"),
+        instant(ARRIVAL).alias("_arrival"),
+        instant(TIME).alias("_event_time"),
+        instant(SEEN).alias("_watermark"),
+        instant("missed_first_end").alias("_missed_first_end"),
+        instant("missed_last_end").alias("_missed_last_end"),
         (pl.col(SEEN) - pl.col("missed_last_end")).alias("_lateness_us"),
     )
-
-
-def _instant(column: str) -> pl.Expr:
-    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")

@@ -70,6 +70,11 @@ class Shape:
         return isinstance(self.plan.window, Session) or self.plan.dedupe_within is not None
 
 
+def instant(column: str) -> pl.Expr:
+    """Microseconds as a point in time that people can read."""
+    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+
+
 def swept_between(after: Position | None, upto: Position) -> pl.Expr:
     """Rows whose position lies after one and not after another."""
     inside = _compare(upto, inclusive=True)

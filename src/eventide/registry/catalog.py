@@ -141,7 +141,7 @@ class Catalog:
             return entry
         _, texts = self._resolve(entry.subject, entry.references, live_only=False)
         parsed = self.parsing.parse(entry.kind, entry.text, texts, strict=False)
-        return entry.with_text(formatted(parsed, wanted.strip().lower(), texts))
+        return entry.with_text(formatted(parsed, wanted.strip().lower()))
 
     def _resolve(
         self, subject: str, references: tuple[Reference, ...], *, live_only: bool

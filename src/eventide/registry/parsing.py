@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from eventide.registry.compatibility import InvalidSchema, ParsedSchema, parse
 from eventide.registry.compatibility.avro import AvroSchema
 from eventide.registry.compatibility.json_text import write as write_json
-from eventide.registry.descriptors import descriptor_of, is_descriptor, text_of
+from eventide.registry.compatibility.protobuf import ProtobufSchema
 
 KINDS = ("AVRO", "JSON", "PROTOBUF")
 
@@ -39,8 +39,7 @@ class Parsing:
                 self._parsed.move_to_end(key)
                 return known
         try:
-            source = text_of(text) if kind == "PROTOBUF" and is_descriptor(text) else text
-            parsed = parse(kind, source, references, strict=strict)
+            parsed = parse(kind, text, references, strict=strict)
         except RecursionError:
             raise InvalidSchema("The schema nests too deeply to be read.") from None
         with self._lock:
@@ -56,10 +55,10 @@ def _length(key: _Key) -> int:
     return len(key[1]) + sum(len(text) for _, text in key[2])
 
 
-def formatted(parsed: ParsedSchema, wanted: str, references: Mapping[str, str]) -> str:
+def formatted(parsed: ParsedSchema, wanted: str) -> str:
     """The schema in the format a client asked for; one that its kind does not have gives the stored text."""
     if wanted == "resolved" and isinstance(parsed, AvroSchema):
         return write_json(parsed.raw)
-    if wanted == "serialized" and parsed.kind == "PROTOBUF":
-        return descriptor_of(parsed.canonical, references)
+    if wanted == "serialized" and isinstance(parsed, ProtobufSchema):
+        return parsed.serialized
     return parsed.canonical

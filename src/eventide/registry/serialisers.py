@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from referencing.jsonschema import DRAFT7
 
 from eventide.registry.client import RegistryClient
 from eventide.registry.compatibility import Reference
-from eventide.registry.descriptors import encoded_file
 from eventide.registry.wire import BadPayload, decode_header, decode_indexes, encode_header, encode_indexes
 
 Subject = Callable[[str, bool], str]
@@ -145,7 +145,7 @@ class ProtobufSerialiser:
         subject: Subject = topic_name,
         is_key: bool = False,
     ) -> None:
-        text = encoded_file(message.DESCRIPTOR.file)
+        text = base64.b64encode(message.DESCRIPTOR.file.serialized_pb).decode()
         self._ids = _Ids(client, "PROTOBUF", text, (), register, subject, is_key)
         self._indexes = encode_indexes(_path_to(message))
 

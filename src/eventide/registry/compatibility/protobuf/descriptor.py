@@ -79,19 +79,30 @@ def from_descriptor(descriptor: pb.FileDescriptorProto) -> File:
 def _message(descriptor: pb.DescriptorProto, proto3: bool) -> Message:
     message = Message(descriptor.name, options=_options(descriptor.options))
     oneofs = [OneOf(oneof.name, options=_options(oneof.options)) for oneof in descriptor.oneof_decl]
+    entries = {inner.name: inner for inner in descriptor.nested_type if inner.options.map_entry}
     for given in descriptor.field:
         if given.HasField("oneof_index") and not given.proto3_optional:
             oneofs[given.oneof_index].fields.append(_field(given, proto3, in_oneof=True))
         else:
-            message.fields.append(_field(given, proto3))
+            message.fields.append(_as_map(_field(given, proto3), given, entries))
     message.oneofs = [oneof for oneof in oneofs if oneof.fields]
-    message.types = [_message(inner, proto3) for inner in descriptor.nested_type]
+    message.types = [_message(inner, proto3) for inner in descriptor.nested_type if inner.name not in entries]
     message.types += [_enum(enum) for enum in descriptor.enum_type]
     message.reserved = [[_range(given.start, given.end - 1)] for given in descriptor.reserved_range]
     message.reserved += [[name] for name in descriptor.reserved_name]
     message.extensions = [Extensions([_range(given.start, given.end - 1)]) for given in descriptor.extension_range]
     message.extends = _extends(descriptor.extension, proto3)
     return message
+
+
+def _as_map(field: Field, given: pb.FieldDescriptorProto, entries: dict[str, pb.DescriptorProto]) -> Field:
+    """A repeated entry message is how descriptors spell a map field; as text only the map is legal."""
+    entry = entries.get(given.type_name.rpartition(".")[2]) if given.type_name else None
+    if entry is None:
+        return field
+    key, value = (_field(part, True).type for part in entry.field)
+    field.label, field.type = None, f"map<{key}, {value}>"
+    return field
 
 
 def _enum(descriptor: pb.EnumDescriptorProto) -> Enum:
