@@ -10,13 +10,12 @@ from eventide.sinks.shape import PaneShape
 
 
 def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
-    """Panes with the columns of `PaneShape.schema`, each window's in rank order."""
+    """Panes with the columns of `PaneShape.schema`, in the order in which they were emitted: each window's by rank."""
     naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n, _ in shape.plan.aggregates))
     key = pl.struct(shape.keys).struct.json_encode() if shape.keys else pl.lit("{}")
     named = panes.with_columns(
-        pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id"),
-        (pl.col("op") == "retract").alias("__withdraws"),
-    ).sort(END, "__start", "__window_id", "__sequence", "__withdraws")
+        pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id")
+    )
     return named.select(
         pl.col("__window_id").alias(naming.meta("window_id")),
         instant("__start").alias(naming.meta("window_start")),

@@ -194,8 +194,7 @@ class Firing:
             return
         names = [name for name, _ in self.shape.plan.aggregates]
         now = self._finished(merged)
-        was = self.book.select([*self.by, SEQUENCE, COVERED, DUE, *names]).rename({n: f"__was_{n}" for n in (*names, COVERED)})
-        both = now.drop(DUE).join(was, on=self.by, how="left", nulls_equal=True)
+        both = self._beside_book(now.drop(DUE), names)
         said = pl.col(SEQUENCE).fill_null(-1) >= 0
         if self.output.accumulation == DISCARDING:
             changed = pl.col(COVERED) > pl.col(f"__was_{COVERED}").fill_null(0)
@@ -215,6 +214,13 @@ class Firing:
             (pl.lit(None, dtype=pl.Int64) if timing == ON_TIME else pl.col(DUE)).alias(DUE),
         )
         self._note(entries if self._corrects else entries.filter(~pl.col(PLAIN)))
+
+    def _beside_book(self, now: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+        """Each result beside what the book says of its window; nearly always there is no book, and nothing to look up."""
+        was = self.book.select([*self.by, SEQUENCE, COVERED, DUE, *names]).rename({n: f"__was_{n}" for n in (*names, COVERED)})
+        if len(was):
+            return now.join(was, on=self.by, how="left", nulls_equal=True)
+        return now.with_columns([pl.lit(None, dtype=kind).alias(n) for n, kind in was.schema.items() if n not in self.by])
 
     def _deltas(self, news: pl.DataFrame, names: list[str]) -> pl.DataFrame:
         if self.output.accumulation != DISCARDING:
