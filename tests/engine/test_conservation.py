@@ -74,7 +74,7 @@ def test_a_loss_stops_the_batch_with_the_numbers(loss: str, monkeypatch: pytest.
 def test_a_merge_that_loses_a_row_stops_the_batch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(settling, "COMPACT_ABOVE", 1)
     breaks(monkeypatch, kernel, "merge", with_more(ROWS))
-    with pytest.raises(ConservationBreach, match="merged part|rows in the partials"):
+    with pytest.raises(ConservationBreach, match=r"merged part|rows in the partials"):
         run(tmp_path)
 
 

@@ -89,9 +89,8 @@ def _late_rows(
     """Every row that an output refused, and keeps, is in its late files."""
     for output, kept in zip(shape.plan.outputs, diverts, strict=True):
         if kept:
-            refused = result.ledger.outputs[output.name]["rows_refused"] - before.outputs.get(output.name, Counter()).get(
-                "rows_refused", 0
-            )
+            was = before.outputs.get(output.name, Counter())
+            refused = result.ledger.outputs[output.name]["rows_refused"] - was["rows_refused"]
             written = sum(map(store.count, result.late[output.name]))
             _agree(given.number, f"rows refused by output {output.name!r}", refused, "rows in its late files", written)
 
