@@ -59,7 +59,9 @@ def _several(root: Path, frame: pl.DataFrame, cut: int) -> None:
 
 
 def golden(root: str, bound: int) -> ev.sources.files.FileSource:
-    return ev.files("golden", root, event_time="ts", arrival="at", watermark=ev.bounded(f"{bound} s"), files_per_batch=2, max_ahead=None)
+    return ev.files(
+        "golden", root, event_time="ts", arrival="at", watermark=ev.bounded(f"{bound} s"), files_per_batch=2, max_ahead=None
+    )
 
 
 ALLOWED = {0: (17_001, 0, 2_999), 5: (17_001, 1_692, 1_307), 15: (17_001, 2_894, 105), 30: (17_001, 2_999, 0)}

@@ -58,7 +58,7 @@ def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
     for source in pipeline.aggregation.stream.sources:
         rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(places)
         rows = rows.drop(*[column for column in PLACE if column not in places])
-        static = _static(source, rows, *places.values(), known.get(source.name, []))
+        static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
         found.append(replace(static, transforms=()))
     return tuple(found)
 
