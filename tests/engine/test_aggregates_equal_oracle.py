@@ -53,7 +53,7 @@ never_discarding = st.sampled_from([ACCUMULATING, RETRACTING])
 
 
 def with_more_columns(case: Case) -> Case:
-    plan, events, table, seed = case
+    plan, events, _, seed = case
     rng = random.Random(seed)
     rich = [e if e.marker else replace(e, row={**e.row, **columns(rng)}) for e in events]
     return plan, rich, TABLES[rng.randrange(3)], seed

@@ -43,21 +43,23 @@ def backfill(
     missing = [s.name for s in sources if s.name not in frames]
     if missing:
         raise DefinitionError(f"backfill: no history for {', '.join(missing)}; pass a dict with a DataFrame for each source.")
-    return _run(pipeline, tuple(_static(s, frames[s.name], arrival, lane, offset) for s in sources), session, state)
+    known = _known_lanes(pipeline)
+    replaced = tuple(_static(s, frames[s.name], arrival, lane, offset, known.get(s.name)) for s in sources)
+    return _run(pipeline, replaced, session, state)
 
 
 def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
     """The sources as the archive has them: transformed already, in the places that the live run gave them."""
     kept = archived(pipeline, session)
-    facts = Journal(record_files(str(pipeline.state))).definition() or {}
+    known = _known_lanes(pipeline)
     # Late rows carry their place under the archive's own names, so that here it goes by others.
     places = {f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset")}
     found = []
     for source in pipeline.aggregation.stream.sources:
         rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(places)
         rows = rows.drop(*[column for column in PLACE if column not in places])
-        static = _static(source, rows, *places.values())
-        found.append(replace(static, transforms=(), lanes=tuple(facts.get("lanes", {}).get(source.name, ()))))
+        static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
+        found.append(replace(static, transforms=()))
     return tuple(found)
 
 
@@ -76,16 +78,29 @@ def _run(pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: 
         run.close()
 
 
-def _static(source: Any, frame: Any, arrival: str | None, lane: str | None, offset: str | None) -> FrameSource:
+def _known_lanes(pipeline: Any) -> dict[str, list[str]]:
+    """The lanes that the live run has waited for from its start, where it left a journal."""
+    facts = Journal(record_files(str(pipeline.state))).definition() if pipeline.state is not None else None
+    return facts["lanes"] if facts is not None else {}
+
+
+def _static(
+    source: Any, frame: Any, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
+) -> FrameSource:
+    column = lane or (source.lane if isinstance(source, FrameSource) else None)
     return FrameSource(
         name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
         arrival=arrival or source.arrival, time_unit=source.time_unit, max_ahead=source.max_ahead, transforms=source.transforms,
-        frame=frame, lane=lane or getattr(source, "lane", None) if _names_column(source) or lane else None, offset=offset or getattr(source, "offset", None),
+        frame=frame, lane=column, offset=offset or getattr(source, "offset", None),
+        lanes=tuple(known if known is not None else _lanes_in(frame, column)),
     )  # fmt: skip
 
 
-def _names_column(source: Any) -> bool:
-    return isinstance(source, FrameSource)
+def _lanes_in(frame: Any, column: str | None) -> list[str]:
+    """Without a live run to go by, W waits for every lane that the history has."""
+    if column is None:
+        return []
+    return sorted(str(row[0]) for row in frame.select(frame[column].cast("string")).distinct().collect())
 
 
 def _over(pipeline: Any, sources: tuple[FrameSource, ...], state: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+import zlib
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +15,9 @@ from eventide.errors import EventideError
 VERSION = 1
 KEPT = 20
 """Commits kept for looking back; only the last is needed to go on."""
+
+
+_NEXT = "Restore it from a copy, or start over with a new generation: eventide run FILE --start-over."
 
 
 class JournalError(EventideError):
@@ -112,11 +116,24 @@ class Journal:
                     "Restore them, or start over with a new generation: eventide run FILE --start-over."
                 )
             return None
+        started = max((_number(n) or 0 for n in self.files.names("journal") if n.startswith("begin-")), default=0)
+        newest = _number(commits[-1]) or 0
+        if started > newest + 1:
+            raise JournalError(
+                f"the journal has begun batch {started}, but its newest commit is of batch {newest}: records are missing. Nothing was "
+                f"overwritten. {_NEXT}"
+            )
         return self._read(f"journal/{commits[-1]}")
 
     def definition(self) -> dict[str, Any] | None:
         """What the state was made by."""
-        return self._read("journal/definition.json")
+        facts = self._read("journal/definition.json")
+        if facts is None and any(name.startswith("commit-") for name in self.files.names("journal")):
+            raise JournalError(
+                "the journal holds commits, but its record journal/definition.json, which says what they mean, is missing. Nothing was "
+                f"overwritten. {_NEXT}"
+            )
+        return facts
 
     def define(self, facts: dict[str, Any]) -> None:
         """Note what the state is made by."""
@@ -128,12 +145,14 @@ class Journal:
             return None
         try:
             record = json.loads(body)
-            version = record["version"]
+            version = int(record["version"])
+            sound = version > VERSION or record["crc"] == zlib.crc32(_text(record["facts"]))
         except (ValueError, KeyError, TypeError) as error:
+            raise JournalError(f"the journal's record {path} is damaged ({error}). Nothing was overwritten. {_NEXT}") from error
+        if not sound:
             raise JournalError(
-                f"the journal's record {path} is damaged ({error}). Nothing was overwritten. Restore it from a copy, or start over with "
-                "a new generation: eventide run FILE --start-over."
-            ) from error
+                f"the journal's record {path} is damaged (its checksum is wrong). Nothing was overwritten. {_NEXT}"
+            )
         if version > VERSION:
             raise JournalError(
                 f"the journal's record {path} has format {version}; this Eventide reads up to {VERSION}. Upgrade Eventide to go on."
@@ -143,7 +162,12 @@ class Journal:
 
 
 def _packed(facts: dict[str, Any]) -> bytes:
-    return json.dumps({"version": VERSION, "facts": facts}, separators=(",", ":")).encode()
+    body = _text(facts)
+    return b'{"version":%d,"crc":%d,"facts":%s}' % (VERSION, zlib.crc32(body), body)
+
+
+def _text(facts: dict[str, Any]) -> bytes:
+    return json.dumps(facts, separators=(",", ":")).encode()
 
 
 def _number(name: str) -> int | None:

@@ -34,7 +34,7 @@ class Lease:
         """Take the lease, or say who holds it; a holder that is dead on this machine is replaced at once."""
         body = files.read(PATH)
         if body is not None:
-            held = json.loads(body)
+            held = _record(body, root)
             if _alive(held):
                 raise StateInUse(
                     f"the state directory {root} is in use by process {held['pid']} on {held['host']} "
@@ -58,6 +58,16 @@ class Lease:
         body = self.files.read(PATH)
         if body is not None and json.loads(body)["holder"] == self.holder:
             self.files.delete(PATH)
+
+
+def _record(body: bytes, root: str) -> dict[str, Any]:
+    try:
+        held = json.loads(body)
+        return {name: held[name] for name in ("holder", "pid", "start", "host", "renewed")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateInUse(
+            f"{root}/{PATH}, which says who uses the state directory, is damaged ({error}). If no run is alive there, remove that file."
+        ) from error
 
 
 def _alive(held: dict[str, Any]) -> bool:

@@ -85,7 +85,7 @@ class Engine:
         settled = self._settle(ledger, batch)
         self._remember_joinings(ledger, swept)
         result = self._close_books(ledger, before, given, settled, batch)
-        check_books(self.store, before, result, given, settled)
+        check_books(self.store, self.shape, self.diverts, before, result, given)
         return result
 
     def _take_accounts(self, ledger: Ledger, given: BatchInput) -> None:
@@ -93,7 +93,7 @@ class Engine:
             ledger.carries[account.lane] = account.carry
             ledger.progress += account.progress
             ledger.parts += account.parts
-            ledger.rows.update(account.counts)
+            ledger.rows.update({name: number for name, number in account.counts.items() if not name.startswith("value_")})
 
     def _advance(self, ledger: Ledger, before: Ledger, given: BatchInput) -> tuple[Batch, Swept]:
         upto = self._sweep_to(ledger, given)
@@ -163,6 +163,7 @@ class Engine:
             ledger.outputs[output.name].update(on_time=pairs, rows_on_time=sure)
             ledger.outputs[output.name].update(panes=sum(n for a in settled for i, _, n in a.panes if i == index))
         ledger.rows.update(judged=sum(a.judged for a in settled), duplicates=sum(a.duplicates for a in settled))
+        ledger.rows.update(pairs=sum(a.pairs for a in settled) + sum(a.counts.get("ahead_pairs", 0) for a in given.accounts))
         return BatchResult(
             ledger,
             self._files(settled, "panes"),

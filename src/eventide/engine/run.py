@@ -15,7 +15,7 @@ from eventide.engine.changes import check_definition, describe_definition
 from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feed import MODIFIED, PATH, FileFeed, KafkaFeed, open_feed, parse_offsets, placed
 from eventide.engine.filereading import LandedFile, chunks_of
-from eventide.engine.journal import Journal
+from eventide.engine.journal import Journal, JournalError
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine
@@ -76,7 +76,7 @@ class Run:
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
         facts = check_definition(facts, mine, self.state)
-        self.journal.define(facts)
+        last = self.journal.last()
         self.generation = facts["generation"]
         plan = self._plan(facts)
         self.shape = Shape(
@@ -89,13 +89,13 @@ class Run:
         )
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
-        last = self.journal.last()
         self.ledger = Ledger.from_json(last["ledger"]) if last else self.engine.first_ledger()
         for output in definition.outputs:
             self.ledger.outputs.setdefault(output.name, type(self.ledger.rows)())
         self.last_clock = last["clock"] if last else 0
-        self._clear_orphans()
         self._open_sinks()
+        self.journal.define(facts)
+        self._clear_orphans()
 
     def _plan(self, facts: dict[str, Any]) -> Plan:
         plan: Plan = self.pipeline.plan(self.generation)
@@ -142,6 +142,8 @@ class Run:
         """Start Spark's query; gives it."""
         from pyspark.sql import functions as F
 
+        self._check_checkpoint()
+
         frames = [self._as_union(feed.frame(self.spark), F) for feed in self.feeds]
         if not available_now:
             beat = (
@@ -187,7 +189,23 @@ class Run:
     def _on_batch(self, frame: Any, number: int) -> None:
         if number <= self.ledger.batch:
             return
+        if number > self.ledger.batch + 1:
+            raise JournalError(
+                f"Spark goes on with batch {number}, but the newest commit in {self.state}/journal is of batch {self.ledger.batch}: the "
+                "records between are missing, and their rows would be lost. Nothing was overwritten. Restore the journal from a copy, or "
+                "start over with a new generation: eventide run FILE --start-over."
+            )
         self.batch(frame, number)
+
+    def _check_checkpoint(self) -> None:
+        """Spark must remember at least as many batches as we do, or it would read again what was read, and we skip what is new."""
+        noted = [int(name) for name in self.journal.files.names("checkpoint/offsets") if name.isdigit()]
+        if max(noted, default=-1) < self.ledger.batch:
+            raise JournalError(
+                f"the journal in {self.state} has committed batch {self.ledger.batch}, but Spark's checkpoint beside it remembers "
+                f"{'none' if not noted else f'only up to {max(noted)}'}. Nothing was overwritten. Restore {self.state}/checkpoint, or start "
+                "over with a new generation: eventide run FILE --start-over."
+            )
 
     def batch(self, frame: Any, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
+from eventide.engine.conservation import check_merge
 from eventide.engine.panes import pane_table
 from eventide.engine.scanning import by_bucket
 from eventide.engine.store import Part, Store
@@ -67,6 +68,8 @@ class BucketAccount:
     late: list[tuple[int, str, int]] = field(default_factory=list)
     counts: list[dict[str, int]] = field(default_factory=list)
     judged: int = 0
+    pairs: int = 0
+    """Pairs of row and window that were judged."""
     duplicates: int = 0
 
     def to_json(self) -> str:
@@ -112,6 +115,7 @@ class Settling:
     def _windows(self, rows: pl.DataFrame) -> None:
         shape, plan = self.shape, self.shape.plan
         seen = judge.seen_by_windows(rows, shape)
+        self.account.pairs += judge.pairs(seen, shape)
         for index, output in enumerate(plan.outputs):
             self.account.counts[index] = judge.verdict_counts(seen, shape, output.allowed)
             if self.batch.diverts[index]:
@@ -142,6 +146,7 @@ class Settling:
         if len(parts) > COMPACT_ABOVE:
             by = [SLICE, *self.shape.keys, SEEN]
             merged = aggregate.merge(pl.concat(frames, how="diagonal_relaxed"), by, self.shape.plan.aggregates)
+            check_merge(frames, merged, self.batch.number)
             self._add("partial", self._needed(merged), SLICE)
             self.account.dropped += parts
             frames = [merged]
@@ -219,6 +224,7 @@ class Settling:
         return partials.filter(last_end(pl.col(SLICE), window) > now - max(self.shape.plan.allowances))
 
     def _sessions(self, rows: pl.DataFrame) -> None:
+        self.account.pairs += len(rows)
         for index, output in enumerate(self.shape.plan.outputs):
             firing = SessionFiring(self.shape, output, self.batch.moment)
             parts = [p for p in self.parts.get("sessions", []) if p.output == index]

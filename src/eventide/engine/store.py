@@ -100,6 +100,14 @@ class Store:
         for path in paths:
             yield from self._open(path).iter_batches(batch_size=65_536)
 
+    def count(self, path: str) -> int:
+        """How many rows a file holds, by its own footer."""
+        return int(self._open(path).metadata.num_rows)
+
+    def column(self, path: str, name: str) -> pl.Series:
+        """One column of a whole file."""
+        return _frame(self._open(path).read(columns=[name], use_threads=False))[name]
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; one that is gone already is no fault."""
         for path in paths:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
@@ -58,6 +58,14 @@ def finish(partials: pl.DataFrame, aggregates: Named) -> pl.DataFrame:
             values.append(_finish(f"a{index}", what).alias(name))
     groups = [c for c in partials.columns if not _is_part(c, len(aggregates))]
     return partials.select(*groups, *values)
+
+
+def weighed(aggregates: Named, kinds: Mapping[str, pl.DataType]) -> tuple[int, str] | None:
+    """The first sum of whole numbers: its place among the aggregates and its column; its total must survive every move."""
+    for index, (_, what) in enumerate(aggregates):
+        if what.kind == "sum" and what.column is not None and kinds[what.column].is_integer():
+            return index, what.column
+    return None
 
 
 def part_columns(partials: pl.DataFrame, aggregates: Named) -> list[str]:

@@ -104,6 +104,13 @@ def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, 
     return {name: int(number) for name, number in facts.row(0, named=True).items()}
 
 
+def pairs(rows: pl.DataFrame, shape: Shape) -> int:
+    """How many pairs of row and window there are to judge, counted by the windows of each row, whatever the verdicts."""
+    window = shape.plan.window
+    assert isinstance(window, Sliding)
+    return int(rows.select(((pl.col("__last_end") - pl.col("__first_end")) // window.slide + 1).sum()).item() or 0)
+
+
 def windows_of(partials: pl.DataFrame, shape: Shape) -> pl.DataFrame:
     """One row for each partial and each window that holds its slice, by the window's end."""
     window = shape.plan.window

@@ -197,12 +197,21 @@ class LaneScanner:
         self.found.count("ahead", len(sure))
         self.found.count("ahead_pairs", _pairs(sure, window))
         if len(sure):
+            self._weigh(sure)
             sliced = sure.with_columns(slice_start(pl.col(TIME), window).alias(SLICE))
             part = aggregate.partial(sliced, [SLICE, *self.shape.keys], self.shape.plan.aggregates)
             self.found.partials.append(part.with_columns(pl.lit(UNSEEN, dtype=pl.Int64).alias(SEEN)))
             self._held += len(part)
             if self._held > MERGE_ABOVE:
                 self._merge_partials()
+
+    def _weigh(self, sure: pl.DataFrame) -> None:
+        """The sum of a value column before it is aggregated, to be compared with what was written."""
+        weighed = aggregate.weighed(self.shape.plan.aggregates, sure.schema)
+        if weighed is not None:
+            index, column = weighed
+            total = int(sure[column].cast(pl.Int128).sum() or 0)
+            self.found.counts[f"value_{index}"] = self.found.counts.get(f"value_{index}", 0) + total
 
     def _remember_joining(self, rows: pl.DataFrame) -> None:
         if not rows["__joins"].any():
