@@ -8,8 +8,10 @@ import sqlite3
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import eventide as ev
+from eventide.cli.main import main
 from eventide.measure.tune import tune
 from eventide.reconcile import reconcile
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED
