@@ -21,8 +21,8 @@ from eventide.model.window import Sliding, Window
 
 LATENESS = "lateness"
 HOUR = 3_600_000_000
-STRIDE, STRIDE_ABOVE = 8, 32_768
-"""Of chunks larger than this every 8th row is sketched: 4,096 rows are enough for a rank error below 1%, at an eighth of the cost."""
+STRIDE, STRIDE_ABOVE = 16, 65_536
+"""Of chunks larger than this every 16th row is sketched: 4,096 rows are enough for a rank error below 1%, at little cost."""
 COMPACT_EVERY = 64
 ALL = ""
 """The dimension that stands for all rows of a lane."""
@@ -65,13 +65,18 @@ class LatenessWitness:
     def _hour(self, rows: pl.DataFrame, hour: int) -> None:
         stride = STRIDE if len(rows) > STRIDE_ABOVE else 1
         longest = rows.select((pl.col(ARRIVAL) - pl.col(TIME)).max()).item()
-        seen = rows.gather_every(stride) if stride > 1 else rows
-        seen = seen.filter(pl.col(DEAD).is_null() & ~pl.col(MARKER)).with_columns(*self._verdicts())
+        # A view of every nth value costs nothing; taking the rows out of the frame would cost more than the sketch.
+        columns = {name: rows[name].to_numpy()[::stride] for name in (ARRIVAL, TIME, "__before")}
+        seen = pl.DataFrame({**columns, **{name: rows[name].gather_every(stride) for name in self.dimensions}})
+        if rows[DEAD].null_count() < len(rows) or rows[MARKER].any():
+            data = rows.select(pl.col(DEAD).is_null() & ~pl.col(MARKER)).to_series().gather_every(stride)
+            seen = seen.filter(data)
+        seen = seen.select(*self._verdicts(), *self.dimensions)
         self._add(hour, ALL, ALL, stride, len(rows), longest or 0, seen)
         for dimension in self.dimensions:
-            values = seen.with_columns(pl.col(dimension).cast(pl.String).fill_null("null").alias("__value"))
-            for (value,), part in values.partition_by("__value", as_dict=True).items():
-                self._add(hour, dimension, value, stride, len(part) * stride, int(part["__late"].max() or 0), part)  # type: ignore[arg-type]
+            for (value,), part in seen.partition_by(dimension, as_dict=True).items():
+                text = "null" if value is None else str(value)
+                self._add(hour, dimension, text, stride, len(part) * stride, int(part["__late"].max() or 0), part)  # type: ignore[arg-type]
 
     def _verdicts(self) -> list[pl.Expr]:
         behind = pl.col(TIME) < pl.col("__before")

@@ -1,0 +1,156 @@
+"""Emitted against complete, window by window: the corrections, and how much of each the late rows explain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.definition import Output
+from eventide.errors import DefinitionError
+from eventide.model.time import MIN_TIME
+from eventide.model.window import Sliding
+
+ADDED = frozenset({"count", "sum"})
+"""Aggregates that a correction can be added to; of all others the corrected value is kept."""
+FOLDED = frozenset({"count", "sum", "min", "max"})
+"""Aggregates into which late rows alone can be folded."""
+PERIODS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
+DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which windows are compared: those that can change no more, within whole days."""
+
+    horizon: int
+    """Windows that end at or before this are final."""
+    first_day: int | None = None
+    last_day: int | None = None
+
+    def of(self, frame: Any) -> Any:
+        """The rows of a frame whose windows are in scope, with the day that each window begins on."""
+        from pyspark.sql import functions as F
+
+        day = F.floor(F.unix_micros("window_start") / F.lit(DAY)).cast("long")
+        kept = frame.withColumn("window_day", day).where(F.unix_micros("window_end") <= F.lit(max(self.horizon, MIN_TIME)))
+        if self.first_day is not None:
+            kept = kept.where(F.col("window_day") >= self.first_day)
+        if self.last_day is not None:
+            kept = kept.where(F.col("window_day") <= self.last_day)
+        return kept
+
+
+def late_by_window(rows: Any, output: Output, *, names: frozenset[str] = ADDED) -> Any:
+    """What late rows add to each window and key."""
+    from pyspark.sql import functions as F
+
+    makers = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
+    sums = [
+        makers[what.kind](F.col(what.column) if what.column else F.lit(1)).alias(name)
+        for name, what in output.aggregation.aggregates
+        if what.kind in names
+    ]
+    keys = output.aggregation.keys
+    return rows.groupBy("window_start", "window_end", *keys).agg(*sums, F.count("*").alias("late_rows"))
+
+
+def by_period(frame: Any, output: Output, by: str, extra: tuple[str, ...] = ()) -> Any:
+    """Windows added up to minutes, hours or days."""
+    from pyspark.sql import functions as F
+
+    span, window = PERIODS[by], output.aggregation.window
+    if not isinstance(window, Sliding) or window.slide != window.size or span % window.size or window.offset:
+        raise DefinitionError(f"corrections by {by} need tumbling windows that divide a {by}; these are {window}.")
+    wrong = [name for name, what in output.aggregation.aggregates if what.kind not in ADDED]
+    if wrong:
+        raise DefinitionError(f"corrections by {by} are sums, and {', '.join(wrong)} cannot be added up. Correct by window.")
+    start = F.floor(F.unix_micros("window_start") / F.lit(span)).cast("long") * F.lit(span)
+    cut = frame.withColumns({"window_start": F.timestamp_micros(start), "window_end": F.timestamp_micros(start + F.lit(span))})
+    names = [name for name, _ in output.aggregation.aggregates if name in frame.columns]
+    sums = [F.sum(name).alias(name) for name in (*names, *extra)]
+    keys = output.aggregation.keys
+    identity = F.concat_ws(":", start.cast("string"), (start + F.lit(span)).cast("string"), _key_text(output))
+    return cut.withColumn("window_id", identity).groupBy("window_id", "window_start", "window_end", *keys).agg(*sums)
+
+
+def _key_text(output: Output) -> Any:
+    from pyspark.sql import functions as F
+
+    keys = output.aggregation.keys
+    return F.to_json(F.struct(*keys), {"ignoreNullFields": "false"}) if keys else F.lit("{}")
+
+
+def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id: str) -> Any:
+    """One row for each window and key whose emitted values are not the complete ones."""
+    from pyspark.sql import functions as F
+
+    keys = output.aggregation.keys
+    on = ["window_start", "window_end", *keys]
+    b, t = base.alias("b"), truth.alias("t")
+    same = [F.col(f"b.{_q(name)}").eqNullSafe(F.col(f"t.{_q(name)}")) for name in on]
+    joined = b.join(t, _all(same), "full_outer")
+    identity = "window_id" if "window_id" in truth.columns else None
+    window_id = F.coalesce(F.col("b.window_id"), F.col(f"t.{identity}") if identity else _window_id(output, on))
+    columns = [window_id.alias("window_id"), *[F.coalesce(F.col(f"b.{_q(n)}"), F.col(f"t.{_q(n)}")).alias(n) for n in on]]
+    changed = F.lit(False)
+    for name, what in output.aggregation.aggregates:
+        was, now = F.col(f"b.{_q(name)}"), F.col(f"t.{_q(name)}")
+        columns.append(was.alias(f"{name}_base"))
+        if what.kind in ADDED:
+            gap = F.coalesce(now, F.lit(0)) - F.coalesce(was, F.lit(0))
+            columns.append(gap.alias(f"{name}_correction"))
+            changed = changed | (gap != 0 if str(truth.schema[name].dataType) != "DoubleType()" else ~_close(gap, now, was))
+        else:
+            columns.append(now.alias(f"{name}_corrected"))
+            changed = changed | ~now.eqNullSafe(was)
+    found = joined.where(changed | F.col("b.window_start").isNull() | F.col("t.window_start").isNull()).select(*columns)
+    found = found.where(F.col("window_id").isNotNull())
+    if late is not None:
+        counted = late.select(*[F.col(_q(n)).alias(f"__{n}") for n in on], F.col("late_rows").alias("rows"))
+        matches = [F.col(_q(n)).eqNullSafe(F.col(_q(f"__{n}"))) for n in on]
+        found = found.join(counted, _all(matches), "left").drop(*[f"__{n}" for n in on])
+    else:
+        found = found.withColumn("rows", F.lit(None).cast("long"))
+    return found.withColumns({"rows": F.coalesce("rows", F.lit(0)).cast("long"), "run_id": F.lit(run_id)})
+
+
+def _window_id(output: Output, on: list[str]) -> Any:
+    from pyspark.sql import functions as F
+
+    bounds = [F.unix_micros(F.col(f"t.{n}")).cast("string") for n in on[:2]]
+    keys = [F.col(f"t.{_q(k)}").alias(k) for k in output.aggregation.keys]
+    text = F.to_json(F.struct(*keys), {"ignoreNullFields": "false"}) if keys else F.lit("{}")
+    return F.concat_ws(":", *bounds, text)
+
+
+def _close(gap: Any, now: Any, was: Any) -> Any:
+    """Floating-point sums taken in another order agree within a billionth."""
+    from pyspark.sql import functions as F
+
+    scale = F.greatest(F.abs(F.coalesce(now, F.lit(0.0))), F.abs(F.coalesce(was, F.lit(0.0))))
+    return F.abs(gap) <= scale * F.lit(1e-9)
+
+
+def _all(conditions: list[Any]) -> Any:
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole = whole & condition
+    return whole
+
+
+def _q(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any]:
+    """The sum of every additive aggregate over all windows, and of the rows where they are counted."""
+    from pyspark.sql import functions as F
+
+    names = [name for name, what in output.aggregation.aggregates if what.kind in ADDED and name in frame.columns]
+    wanted = [F.sum(name).alias(name) for name in names]
+    if rows is not None:
+        wanted.append(F.sum(rows).alias("__rows"))
+    if not wanted:
+        return {}
+    row = frame.agg(*wanted).first()
+    return {name: row[name] or 0 for name in (*names, *(["__rows"] if rows else []))}

@@ -1,0 +1,117 @@
+"""History through the same definition once more: what was emitted, what is complete, and the rows between the two."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventide.definition import Aggregation, Output, Stream
+from eventide.engine.backfill import from_archive
+from eventide.engine.run import Run
+from eventide.errors import DefinitionError
+from eventide.model import aggregate
+from eventide.model.policy import Divert, LatePolicy
+from eventide.model.watermark import Bounded
+from eventide.model.window import Sliding
+from eventide.pipeline import Pipeline
+from eventide.sources.frame import FrameSource
+
+ROWS = "eventide_rows"
+FOREVER = 100 * 365 * 86_400_000_000
+"""Longer than any lateness: nothing is refused."""
+EMITTED, COMPLETE = "emitted", "complete"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A drained run over history, in a directory of its own."""
+
+    pipeline: Pipeline
+    spark: Any
+    rows: dict[str, int]
+
+    def last(self, output: str) -> Any:
+        """The last result of each window and key."""
+        return standing(self.pipeline.panes(self.spark, output), self.pipeline._output(output))
+
+    def late(self) -> Any:
+        """The rows that were refused, with the windows that they missed."""
+        return self.pipeline.late(self.spark, EMITTED)
+
+
+def replay_archive(pipeline: Pipeline, output: Output, spark: Any) -> Replay:
+    """The archive through the definition with the output's own policy and, beside it, with nothing ever too late."""
+    kept = replace(output.late, refused=Divert(None))
+    readings = ((EMITTED, kept, output.accumulation), (COMPLETE, LatePolicy("accumulate", FOREVER), "accumulating"))
+    return _run(pipeline, from_archive(pipeline, spark), readings, spark)
+
+
+def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
+    """Rows in any order through the definition, with nothing ever too late: the batch answer."""
+    sources = pipeline.aggregation.stream.sources
+    if len(sources) > 1:
+        raise DefinitionError(
+            "an outside table of rows can be compared with a pipeline of one source only; aggregate it by window first."
+        )
+    source = sources[0]
+    static = FrameSource(
+        name=source.name, event_time=source.event_time, watermark=Bounded(FOREVER), time_unit=source.time_unit, max_ahead=None,
+        frame=frame, lane=None, offset=None,
+    )  # fmt: skip
+    return _run(pipeline, (static,), ((COMPLETE, LatePolicy("drop"), "accumulating"),), spark)
+
+
+def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, spark: Any) -> Replay:
+    old = pipeline.aggregation
+    stream = Stream(sources, old.stream.dedupe_keys, old.stream.dedupe_within)
+    over = Aggregation(stream, old.window, old.keys, (*old.aggregates, (ROWS, aggregate.count())))
+    first = pipeline.outputs[0]
+    outputs = tuple(
+        Output(name, over, None, late, None, first.late_firing, accumulation) for name, late, accumulation in readings
+    )
+    state = tempfile.mkdtemp(prefix="eventide-reconcile-")
+    again = Pipeline(pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle, buckets=pipeline.buckets)
+    run = Run(again, spark, state)
+    run.open()
+    try:
+        union = None
+        for feed in run.feeds:
+            part = feed.frame(spark)
+            union = part if union is None else union.unionByName(part, allowMissingColumns=True)
+        run.batch(union, 0, drain=True)
+        return Replay(again, spark, dict(run.ledger.rows))
+    finally:
+        run.close()
+
+
+def standing(panes: Any, output: Output) -> Any:
+    """What a reader of panes sees: the highest rank of each window, withdrawn ones left out, deltas added up."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    values = [name for name, _ in output.aggregation.aggregates]
+    fixed = ["window_id", "window_start", "window_end", *output.aggregation.keys]
+    if output.accumulation == "discarding":
+        newest = F.max("generation").over(Window.partitionBy("window_id"))
+        kept = panes.dropDuplicates(["window_id", "generation", "sequence"]).withColumn("__newest", newest)
+        return kept.where("generation = __newest").groupBy(*fixed).agg(*[F.sum(v).alias(v) for v in values])
+    rank = [F.col("generation").desc(), F.col("sequence").desc(), (F.col("op") == "retract").desc()]
+    ranked = panes.withColumn("__rank", F.row_number().over(Window.partitionBy("window_id").orderBy(*rank)))
+    return ranked.where("__rank = 1 AND op = 'insert'").select(*fixed, *values)
+
+
+def missed_windows(late: Any, pipeline: Pipeline) -> Any:
+    """Refused rows, once for each window that missed them, with that window's bounds."""
+    from pyspark.sql import functions as F
+
+    window = pipeline.aggregation.window
+    if not isinstance(window, Sliding):
+        raise DefinitionError(
+            "late rows of sessions cannot be folded in: a late row may join two sessions into one. Reconcile against the archive."
+        )
+    first, last = F.unix_micros("_missed_first_end"), F.unix_micros("_missed_last_end")
+    ends = late.withColumn("__end", F.explode(F.sequence(first, last, F.lit(window.slide))))
+    return ends.withColumns(
+        {"window_end": F.timestamp_micros("__end"), "window_start": F.timestamp_micros(F.col("__end") - F.lit(window.size))}
+    ).drop("__end")

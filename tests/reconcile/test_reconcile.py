@@ -1,0 +1,210 @@
+"""The books closed: emitted + corrections = everything that arrived, to the paisa, however often and wherever it is cut short."""
+
+import datetime as dt
+import json
+import os
+import sqlite3
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import eventide as ev
+from eventide.cli.main import main
+from eventide.measure.tune import tune
+from eventide.reconcile import reconcile
+from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED
+
+NIGHT = dt.datetime(2026, 11, 8, 23, 0, tzinfo=dt.UTC)
+SCHEMA = "ts timestamp, at timestamp, bank string, paise bigint, txn bigint"
+MINUTE = 60_000_000
+
+
+def payments(rows=20_000, late_every=None, bursts=(), seed=3, amount=None):
+    """Two hours of payments around midnight; late ones flush after 16 minutes, in bursts or evenly."""
+    rng = np.random.default_rng(seed)
+    happened = np.sort(rng.integers(0, 7_200 * 1_000, rows))
+    arrived = happened + rng.integers(0, 5_000, rows)
+    late = np.zeros(rows, dtype=bool)
+    for start, share in bursts:
+        inside = (happened >= start * 1_000) & (happened < (start + 600) * 1_000)
+        late |= inside & (rng.random(rows) < share)
+    if late_every:
+        late[::late_every] = True
+    arrived = np.where(late, happened + 960_000 + rng.integers(0, 20_000, rows), arrived)
+    paise = np.full(rows, amount) if amount else rng.integers(100, 50_000, rows)
+    start = np.datetime64(NIGHT.replace(tzinfo=None), "us")
+    frame = pl.DataFrame(
+        {"ts": start + happened.astype("timedelta64[ms]"), "at": start + arrived.astype("timedelta64[ms]")}
+    ).with_columns(
+        pl.all().dt.replace_time_zone("UTC"),
+        pl.Series("bank", rng.integers(0, 4, rows).astype(str)),
+        pl.Series("paise", paise),
+        pl.Series("txn", np.arange(rows)),
+    )
+    return frame.sort("at", maintain_order=True)
+
+
+def pipeline_over(tmp_path, rows, late, parts=3, **more):
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    size = -(-len(rows) // parts)
+    for nth in range(parts):
+        place = landing / f"{nth}.parquet"
+        rows[nth * size : (nth + 1) * size].write_parquet(place)
+        os.utime(place, (1_700_000_000 + nth, 1_700_000_000 + nth))
+    source = ev.files(
+        "payments", str(landing), event_time="ts", arrival="at", watermark=ev.bounded("30 s"), files_per_batch=1, schema=SCHEMA
+    )
+    minutes = source.window(ev.tumbling("1 minute"), by="bank").agg(
+        total=ev.sum("paise"), n=ev.count(), largest=ev.max("paise")
+    )
+    out = minutes.to("upi_minute", ev.sqlite(str(tmp_path / "upi.db")), late=late)
+    return ev.Pipeline("upi", out, state=str(tmp_path / "state"), archive=str(tmp_path / "archive"), **more)
+
+
+def query(tmp_path, statement):
+    with sqlite3.connect(tmp_path / "upi.db") as database:
+        return database.execute(statement).fetchall()
+
+
+def complete_to(rows, found):
+    """Every row of the windows that can change no more."""
+    end = dt.datetime.fromtimestamp(found.horizon // MINUTE * 60, dt.UTC)
+    return rows.filter(pl.col("ts") < end)
+
+
+@pytest.fixture(scope="module")
+def burst(spark, tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("burst")
+    rows = payments(bursts=((1_800, 0.1), (4_000, 0.12)))
+    twice = rows.filter(pl.col("txn") < 5)  # sent again
+    broken = pl.col("txn").is_in([700, 800, 900])  # without an event time
+    rows = pl.concat([rows.with_columns(pl.when(~broken).then(pl.col("ts")).alias("ts")), twice]).sort(
+        "at", maintain_order=True
+    )
+    pipeline = pipeline_over(tmp_path, rows, ev.divert())
+    pipeline.run(spark)
+    return tmp_path, pipeline, rows
+
+
+COLUMNS = "window_id, total_base, total_correction, n_correction, largest_corrected, rows"
+
+
+def test_killed_in_the_middle_and_run_again_the_corrections_are_those_of_one_whole_run(spark, burst):
+    tmp_path, pipeline, _ = burst
+
+    def die(point):
+        raise KeyboardInterrupt(point)
+
+    with pytest.raises(KeyboardInterrupt):
+        reconcile(pipeline, spark=spark, hook=die)
+    some = query(tmp_path, "select * from upi_minute_corrections order by window_id")
+    found = reconcile(pipeline, spark=spark)
+    once = query(tmp_path, "select * from upi_minute_corrections order by window_id")
+    reconcile(pipeline, spark=spark)
+    assert query(tmp_path, "select * from upi_minute_corrections order by window_id") == once
+    assert 0 < len(some) < len(once) == found.corrected
+    assert set(some) < set(once)
+
+
+def test_the_dashboard_and_its_corrections_add_up_to_the_source_to_the_paisa(spark, burst):
+    tmp_path, pipeline, rows = burst
+    found = reconcile(pipeline, spark=spark)
+    whole = complete_to(rows, found)
+    share = found.report[LATE].rows / len(whole)
+    assert 0.015 < share < 0.021
+    base, corrected = (
+        query(tmp_path, f"select sum(total), sum(n) from {name} where window_start < '{_day_end(found)}'")[0]
+        for name in ("upi_minute", "upi_minute_corrected")
+    )
+    assert base[0] < corrected[0]
+    assert corrected == (whole["paise"].sum(), len(whole))
+    by_hand = """select sum(b.total + coalesce(c.total_correction, 0)) from upi_minute b
+                 left join upi_minute_corrections c using (window_id)"""
+    assert query(tmp_path, by_hand)[0][0] >= base[0]
+    assert found.report.explained and found.report[UNEXPLAINED].rows == 0
+    largest = dict(query(tmp_path, "select window_start || bank, largest from upi_minute_corrected"))
+    exact = whole.group_by(pl.col("ts").dt.truncate("1m").dt.strftime("%Y-%m-%d %H:%M:%S.000000") + pl.col("bank")).agg(
+        pl.col("paise").max()
+    )
+    assert all(largest[window] == value for window, value in exact.iter_rows())
+
+
+def _day_end(found):
+    return dt.datetime.fromtimestamp(found.horizon // MINUTE * 60, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def test_folding_in_the_diverted_rows_gives_the_same_corrections_as_the_archive(spark, burst):
+    tmp_path, pipeline, _ = burst
+    reconcile(pipeline, spark=spark)
+    archive = query(tmp_path, f"select {COLUMNS} from upi_minute_corrections order by 1")
+    reconcile(pipeline, against="late", spark=spark)
+    assert query(tmp_path, f"select {COLUMNS} from upi_minute_corrections order by 1") == archive
+
+
+def test_corrections_by_hour_are_the_sums_of_those_by_window(spark, burst):
+    tmp_path, pipeline, _ = burst
+    plain = pipeline.outputs[0].aggregation
+    additive = plain.stream.window(plain.window, plain.keys).agg(total=ev.sum("paise"), n=ev.count())
+    out = additive.to("upi_minute", ev.sqlite(str(tmp_path / "upi.db")), late=ev.divert())
+    sums = ev.Pipeline("upi", out, state=pipeline.state, archive=pipeline.archive)
+    reconcile(sums, by="hour", spark=spark)
+    hours = query(tmp_path, "select sum(total_correction), sum(rows), count(*) from upi_minute_corrections_by_hour")[0]
+    windows = query(tmp_path, "select sum(total_correction), sum(rows) from upi_minute_corrections")[0]
+    assert hours[:2] == windows and hours[2] <= 12
+
+
+def test_the_gap_to_an_outside_table_is_split_until_nothing_is_left(spark, burst):
+    _, pipeline, rows = burst
+    healed = rows.with_columns(pl.coalesce("ts", "at").alias("ts")).unique("txn", maintain_order=True)
+    outside = healed.filter(pl.col("txn") != 500)  # one row that they do not have
+    more = rows[:1].with_columns(pl.lit(-1, dtype=pl.Int64).alias("txn"), pl.lit(777, dtype=pl.Int64).alias("paise"))
+    frame = spark.createDataFrame(pl.concat([outside, more]).to_arrow())
+    found = reconcile(pipeline, against=frame, identity=["txn"], spark=spark)
+    report = found.report
+    assert (report[MISSING].rows, report[MISSING].values["total"]) == (1, 777)
+    lost = rows.filter(pl.col("txn") == 500)["paise"][0]
+    assert (report[FOREIGN].rows, report[FOREIGN].values["total"]) == (-1, -lost)
+    again = rows.filter(pl.col("txn") < 5).unique("txn")
+    assert (report[DUPLICATES].rows, report[DUPLICATES].values["total"]) == (-5, -again["paise"].sum())
+    broken = rows.filter(pl.col("ts").is_null())
+    assert (report[DEAD].rows, report[DEAD].values["total"]) == (3, broken["paise"].sum())
+    assert report.explained
+    assert report[REFERENCE].values["total"] == complete_to(pl.concat([outside, more]), found)["paise"].sum()
+
+
+def test_a_stream_that_reads_one_point_six_percent_low_is_explained_and_tune_names_what_closes_it(spark, tmp_path):
+    rows = payments(20_000, late_every=125 // 2, amount=1_000)  # every 62nd row: 1.6%
+    pipeline = pipeline_over(tmp_path, rows, ev.drop())
+    pipeline.run(spark)
+    found = reconcile(pipeline, spark=spark)
+    whole = complete_to(rows, found)
+    emitted = found.report["emitted"].values["total"]
+    gap = 1 - emitted / whole["paise"].sum()
+    assert 0.0155 < gap < 0.0167
+    assert found.report[LATE].values["total"] == whole["paise"].sum() - emitted
+    assert found.report.explained
+    tuning = tune(pipeline, spark=spark, on_time=0.98, in_the_end=1.0)
+    allowed = tuning.curve.least_bound(1.0) - 30_000_000
+    assert tuning.point(30_000_000, allowed).refused == 0 and tuning.point(30_000_000, allowed - 1_000_000).refused > 0
+    assert 14 * MINUTE < allowed < 17 * MINUTE
+    assert tuning.point(30_000_000, allowed).state == 1 + allowed / MINUTE
+
+
+def test_the_command_prints_a_sum_that_closes(spark, burst):
+    tmp_path, pipeline, _ = burst
+    place = tmp_path / "upi.py"
+    place.write_text(
+        "import eventide as ev\n"
+        f"payments = ev.files('payments', {str(tmp_path / 'landing')!r}, event_time='ts', arrival='at', schema={SCHEMA!r},"
+        " watermark=ev.bounded('30 s'), files_per_batch=1)\n"
+        "minutes = payments.window(ev.tumbling('1 minute'), by='bank').agg(total=ev.sum('paise'), n=ev.count(), largest=ev.max('paise'))\n"
+        f"out = minutes.to('upi_minute', ev.sqlite({str(tmp_path / 'upi.db')!r}), late=ev.divert())\n"
+        f"pipeline = ev.Pipeline('upi', out, state={pipeline.state!r}, archive={pipeline.archive!r})\n"
+    )
+    done = CliRunner().invoke(main, ["reconcile", str(place), "--json", str(tmp_path / "report.json")])
+    assert done.exit_code == 0, done.output
+    assert "late tail" in done.output and "every difference is explained" in done.output
+    assert json.loads((tmp_path / "report.json").read_text())["explained"] is True
