@@ -256,7 +256,7 @@ def test_a_batch_that_spark_skipped_to_is_refused(stopped: Feeding) -> None:
     newest(stopped).unlink()
     run = stopped.open()
     before = contents(stopped.root / "state")
-    with pytest.raises(JournalError, match="Spark goes on with batch 3, but the newest commit .* is of batch 1"):
+    with pytest.raises(JournalError, match=r"Spark goes on with batch 3, but the newest commit .* is of batch 1"):
         run._on_batch(Listed([]), 3)
     assert contents(stopped.root / "state") == before
 
@@ -321,7 +321,7 @@ def test_a_changed_window_key_aggregate_or_policy_is_refused_with_the_reason_and
 
 def test_spark_connect_is_refused_with_the_reason() -> None:
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(SparkUnavailable, match="Spark Connect session.*JVM gateway"):
+    with pytest.raises(SparkUnavailable, match=r"Spark Connect session.*JVM gateway"):
         refuse_connect(remote)
 
 
@@ -341,7 +341,7 @@ def test_a_run_that_failed_goes_on_where_it_stopped(spark: Any, tmp_path: Path) 
     shutil.copy2(broken, copy)
     broken.write_bytes(b"PAR1 nothing of the sort")
     os.utime(broken, (times.st_atime, times.st_mtime))
-    with pytest.raises(Exception, match="(?i)parquet"):
+    with pytest.raises(Exception, match=r"(?i)parquet"):
         pipe.run(spark)
     shutil.copy2(copy, broken)
     os.utime(broken, (times.st_atime, times.st_mtime))
