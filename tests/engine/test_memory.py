@@ -1,0 +1,130 @@
+"""What a run costs does not grow: not with the number of batches, not with the windows that it retains."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from crash_driver import Here, Listed
+
+import eventide as ev
+from eventide.engine.run import Run
+
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+ROWS = int(os.environ.get("EVENTIDE_ROWS_PER_BATCH", "200000"))
+
+
+def resident() -> dict[str, float]:
+    """Resident memory of this process, its JVM and its Python workers, in MB, by command."""
+    children: dict[int, list[int]] = {}
+    names: dict[int, tuple[str, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+                pages = int((entry / "statm").read_text().split()[1])
+            except OSError:
+                continue
+            name, _, rest = stat.partition("(")[2].rpartition(")")
+            names[int(entry.name)] = (name, pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+            children.setdefault(int(rest.split()[1]), []).append(int(entry.name))
+    total: dict[str, float] = {}
+    todo = [os.getpid()]
+    while todo:
+        pid = todo.pop()
+        name, size = names.get(pid, ("?", 0.0))
+        total[name] = total.get(name, 0.0) + size
+        todo += children.get(pid, [])
+    return total
+
+
+def write(path: Path, arrival: np.ndarray[Any, Any], delay: np.ndarray[Any, Any], keys: int, number: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    times = {"ts": pl.Series(arrival - delay), "at": pl.Series(arrival)}
+    rng = np.random.default_rng(number)
+    frame = pl.DataFrame({**times, "k": rng.integers(0, keys, len(arrival)), "v": rng.integers(0, 100, len(arrival))})
+    frame.with_columns(pl.col("ts", "at").cast(pl.Datetime("us", "UTC"))).write_parquet(path)
+    os.utime(path, (1_700_000_000 + number,) * 2)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_memory_at_batch_500_is_that_at_batch_100(spark: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    for number in range(505):
+        arrival = START + number * 10 * SECOND + np.sort(rng.integers(0, 10 * SECOND, 500))
+        delay = np.where(rng.random(500) < 0.02, rng.integers(0, 90 * SECOND, 500), rng.integers(0, SECOND, 500))
+        write(tmp_path / f"in/{number:05d}.parquet", arrival, delay, 50, number)
+    source = ev.files("s", str(tmp_path / "in"), event_time="ts", arrival="at", watermark=ev.bounded("2 s"), files_per_batch=1)
+    minutes = source.window(ev.tumbling("1 minute"), by="k").agg(n=ev.count(), v=ev.sum("v"))
+    sink = ev.sqlite(str(tmp_path / "out.db"))
+    pipe = ev.Pipeline("steady", minutes.to("m", sink, late=ev.accumulate("1 minute")), state=str(tmp_path / "state"))
+    sizes: dict[int, dict[str, float]] = {}
+
+    def look(progress: Any) -> None:
+        if progress.batch in (100, 200, 300, 400, 500):
+            spark._jvm.System.gc()
+            sizes[progress.batch] = resident()
+
+    pipe.run(spark, on_progress=look)
+    totals = {batch: round(sum(size.values())) for batch, size in sizes.items()}
+    print(
+        f"\nresident MB by batch: {totals}; by command: { {b: {n: round(m) for n, m in s.items()} for b, s in sizes.items()} }"
+    )
+    assert totals[500] <= 1.1 * totals[100]
+    parts = len(list((tmp_path / "state/data").rglob("*.parquet")))
+    print(f"files in the store after 505 batches: {parts}")
+    assert parts < 100
+
+
+class Retaining:
+    """Windows of 10 s; each batch has so many rows of 1,000 keys and 10 s of stream; tasks run in this process."""
+
+    def __init__(self, root: Path, allowed: int, late: float) -> None:
+        self.root, self.late, self.rng = root, late, np.random.default_rng(2)
+        source = ev.files("s", str(root / "in"), event_time="ts", arrival="at", watermark=ev.bounded("1 s"), lane="directory")
+        tens = source.window(ev.tumbling("10 s"), by="k").agg(n=ev.count(), v=ev.sum("v"))
+        policy = ev.accumulate(f"{allowed} s") if allowed else ev.drop()
+        pipe = ev.Pipeline("retained", tens.to("m", late=policy), state=str(root / "state"), buckets=2)
+        write(root / "in/0/00000.parquet", np.array([START]), np.array([0]), 1_000, 0)
+        self.run = Run(pipe, Here(), str(root / "state"))
+        self.run.open()
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+
+    def batch(self, number: int, rows: int = ROWS) -> None:
+        arrival = START + number * 10 * SECOND + np.sort(self.rng.integers(0, 10 * SECOND, rows))
+        behind = self.rng.random(rows) < self.late
+        delay = np.where(behind, self.rng.integers(0, 600 * SECOND, rows), self.rng.integers(0, SECOND, rows))
+        path = self.root / f"in/0/{number:05d}.parquet"
+        write(path, arrival, delay, 1_000, number)
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.run.batch(Listed([(str(path), path.stat().st_mtime_ns // 1000)]), number - 1)
+        self.wall.append(time.perf_counter() - wall)
+        self.cpu.append(time.process_time() - cpu)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.filterwarnings("ignore::eventide.LossWarning")
+def test_a_batch_costs_no_more_with_sixty_windows_retained(tmp_path: Path) -> None:
+    """In turn, batch by batch, and by processor time, so that other work on the machine weighs on all alike."""
+    kinds = {"none": (0, 0.0), "60 retained": (600, 0.0), "60 retained, 1% late": (600, 0.01)}
+    runs = {name: Retaining(tmp_path / str(i), *how) for i, (name, how) in enumerate(kinds.items())}
+    for number in range(1, 96):
+        for run in runs.values():
+            run.batch(number)
+    cpu = {name: statistics.median(run.cpu[70:]) for name, run in runs.items()}
+    wall = {name: statistics.median(run.wall[70:]) for name, run in runs.items()}
+    print("\nseconds per batch, cpu and wall, and against none retained:")
+    for name in runs:
+        print(f"  {name:22s} {cpu[name]:.4f} {wall[name]:.4f}  {cpu[name] / cpu['none']:.2f}x {wall[name] / wall['none']:.2f}x")
+    assert cpu["60 retained"] <= 1.2 * cpu["none"]
+    assert cpu["60 retained, 1% late"] <= 1.5 * cpu["none"]
