@@ -78,6 +78,8 @@ class Pipeline:
             raise DefinitionError(f'when_all_idle is {self.when_all_idle!r}; it must be "hold" or "advance".')
         if self.buckets is not None and self.buckets < 1:
             raise DefinitionError(f"buckets is {self.buckets}; it must be 1 or more.")
+        if self.measure:
+            self.aggregation.stream._known(self.measure, "measure")
         warn_of_idleness(self.aggregation.stream.sources, self.outputs)
 
     @property

@@ -9,6 +9,7 @@ import pytest
 
 import eventide as ev
 from eventide.engine.archive import archived_files
+from eventide.engine.run import Run
 from eventide.engine.store import Store
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
 from eventide.measure import live
@@ -125,6 +126,28 @@ def test_the_archive_holds_every_event_once_by_day_of_arrival_and_event(spark, r
     assert kept.agg({"paise": "sum"}).first()[0] == rows["paise"].sum()
     days = {tuple(part.split("=")[1] for part in f.path.split("/")[-3:-1]) for f in archived_files(pipeline)}
     assert ("2026-11-08", "2026-11-08") in days and ("2026-11-09", "2026-11-08") in days
+
+
+def test_killed_anywhere_in_a_batch_the_archive_holds_every_event_once(spark, tmp_path):
+    (tmp_path / "landing").mkdir()
+    payments(500).write_parquet(tmp_path / "landing" / "0.parquet")
+    pipeline = upi(tmp_path, archive=str(tmp_path / "archive"), measure=True)
+    for point in ("scan", "deliver"):
+
+        def die(at, point=point):
+            if at == point:
+                raise RuntimeError(f"killed at {at}")
+
+        run = Run(pipeline, spark, str(pipeline.state), hook=die)
+        run.open()
+        with pytest.raises(Exception, match="killed at"):
+            run.start(available_now=True).awaitTermination()
+        run.close()
+        with pytest.raises(ev.DefinitionError, match="holds nothing yet"):
+            pipeline.archived(spark)
+    pipeline.run(spark)
+    assert pipeline.archived(spark).count() == 500
+    assert pipeline.lateness().by()[0]["rows"] == 500
 
 
 def test_a_batch_run_again_writes_the_archive_once(spark, ran):

@@ -14,7 +14,6 @@ from eventide.engine.records import record_files
 from eventide.engine.store import Store
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
-from eventide.kernel.grid import first_end
 from eventide.measure.quantiles import KLL_K, Weighted
 from eventide.model.event import LaneId
 from eventide.model.window import Sliding, Window
@@ -28,11 +27,11 @@ ALL = ""
 """The dimension that stands for all rows of a lane."""
 SCHEMA: dict[str, Any] = {
     "source": pl.String, "lane": pl.String, "hour": pl.Int64, "dimension": pl.String, "value": pl.String, "stride": pl.Int64,
-    "rows": pl.Int64, "seen": pl.Int64, "out_of_order": pl.Int64, "late_at_source": pl.Int64, "late_at_window": pl.Int64,
+    "rows": pl.Int64, "seen": pl.Int64, "late_at_source": pl.Int64, "late_at_window": pl.Int64,
     "longest": pl.Int64, "sketch": pl.Binary,
 }  # fmt: skip
 KEY = ("source", "lane", "hour", "dimension", "value", "stride")
-SUMS = ("rows", "seen", "out_of_order", "late_at_source", "late_at_window")
+SUMS = ("rows", "seen", "late_at_source", "late_at_window")
 
 
 @dataclass
@@ -45,7 +44,6 @@ class LatenessWitness:
     source: str
     window: Window
     dimensions: tuple[str, ...] = ()
-    parts: list[dict[str, Any]] = field(default_factory=list, init=False)
     sketches: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
 
     def see(self, rows: pl.DataFrame) -> None:
@@ -64,38 +62,51 @@ class LatenessWitness:
 
     def _hour(self, rows: pl.DataFrame, hour: int) -> None:
         stride = STRIDE if len(rows) > STRIDE_ABOVE else 1
-        longest = rows.select((pl.col(ARRIVAL) - pl.col(TIME)).max()).item()
-        # A view of every nth value costs nothing; taking the rows out of the frame would cost more than the sketch.
-        columns = {name: rows[name].to_numpy()[::stride] for name in (ARRIVAL, TIME, "__before")}
-        seen = pl.DataFrame({**columns, **{name: rows[name].gather_every(stride) for name in self.dimensions}})
-        if rows[DEAD].null_count() < len(rows) or rows[MARKER].any():
-            data = rows.select(pl.col(DEAD).is_null() & ~pl.col(MARKER)).to_series().gather_every(stride)
-            seen = seen.filter(data)
-        seen = seen.select(*self._verdicts(), *self.dimensions)
-        self._add(hour, ALL, ALL, stride, len(rows), longest or 0, seen)
-        for dimension in self.dimensions:
-            for (value,), part in seen.partition_by(dimension, as_dict=True).items():
-                text = "null" if value is None else str(value)
-                self._add(hour, dimension, text, stride, len(part) * stride, int(part["__late"].max() or 0), part)  # type: ignore[arg-type]
+        longest = rows.select((pl.col(ARRIVAL) - pl.col(TIME)).max()).item() or 0
+        if rows[DEAD].null_count() == len(rows) and not rows[MARKER].any():
+            # Views of every nth value: taking the rows out of the frame would cost more than the sketch.
+            arrival, time, before = (rows[name].to_numpy()[::stride] for name in (ARRIVAL, TIME, "__before"))
+            values = [rows[name].gather_every(stride) for name in self.dimensions]
+        else:
+            seen = rows.gather_every(stride).filter(pl.col(DEAD).is_null() & ~pl.col(MARKER))
+            arrival, time, before = (seen[name].to_numpy() for name in (ARRIVAL, TIME, "__before"))
+            values = [seen[name] for name in self.dimensions]
+        late, behind, missed = arrival - time, time < before, self._end(time) <= before
+        self._add(hour, ALL, ALL, stride, len(rows), longest, late, behind, missed)
+        for dimension, column in zip(self.dimensions, values, strict=True):
+            whole = pl.DataFrame({"late": late, "behind": behind, "missed": missed, "value": column})
+            for (value,), part in whole.partition_by("value", as_dict=True).items():
+                text, some = "null" if value is None else str(value), part["late"].to_numpy()
+                measured = (some, part["behind"].to_numpy(), part["missed"].to_numpy())
+                self._add(hour, dimension, text, stride, len(some) * stride, int(some.max()), *measured)
 
-    def _verdicts(self) -> list[pl.Expr]:
-        behind = pl.col(TIME) < pl.col("__before")
-        missed = (
-            first_end(pl.col(TIME), self.window) <= pl.col("__before")
-            if isinstance(self.window, Sliding)
-            else pl.col(TIME) + self.window.gap <= pl.col("__before")
-        )
-        return [(pl.col(ARRIVAL) - pl.col(TIME)).alias("__late"), behind.alias("__behind"), missed.alias("__missed")]
+    def _end(self, time: np.ndarray) -> np.ndarray:
+        """The end of each row's first window, as `grid.first_end` has it."""
+        if not isinstance(self.window, Sliding):
+            return time + self.window.gap
+        grid = self.window.offset + self.window.size
+        return (time - grid) // self.window.slide * self.window.slide + self.window.slide + grid
 
-    def _add(self, hour: int, dimension: str, value: Any, stride: int, rows: int, longest: int, seen: pl.DataFrame) -> None:
-        key = (self.source, self.lane[1], hour, dimension, str(value), stride)
+    def _add(
+        self,
+        hour: int,
+        dimension: str,
+        value: str,
+        stride: int,
+        rows: int,
+        longest: int,
+        late: np.ndarray,
+        behind: np.ndarray,
+        missed: np.ndarray,
+    ) -> None:
+        key = (self.source, self.lane[1], hour, dimension, value, stride)
         if key not in self.sketches:
             self.sketches[key] = (ds.kll_doubles_sketch(KLL_K), dict.fromkeys((*SUMS, "longest"), 0))
         sketch, sums = self.sketches[key]
-        if len(seen):
-            sketch.update(seen["__late"].to_numpy().astype(np.float64))
-        behind, missed = int(seen["__behind"].sum()), int(seen["__missed"].sum())
-        for name, number in zip(SUMS, (rows, len(seen), 0, behind, missed), strict=True):
+        # Where a column is measured, the sketch of all rows is put together from its values' at the end.
+        if len(late) and (dimension != ALL or not self.dimensions):
+            sketch.update(late.astype(np.float64))
+        for name, number in zip(SUMS, (rows, len(late), int(behind.sum()), int(missed.sum())), strict=True):
             sums[name] += number
         sums["longest"] = max(sums["longest"], longest)
 
@@ -103,6 +114,9 @@ class LatenessWitness:
         """Write what was seen."""
         if not self.sketches:
             return
+        for key, (sketch, _) in self.sketches.items() if self.dimensions else ():
+            if key[3] == self.dimensions[0]:
+                self.sketches[(*key[:3], ALL, ALL, key[5])][0].merge(sketch)
         rows = [
             (*key, *(sums[n] for n in (*SUMS, "longest")), bytes(k.serialize())) for key, (k, sums) in self.sketches.items()
         ]
@@ -182,10 +196,10 @@ class Lateness:
             )
         return sorted(lines, key=lambda line: tuple(str(line[n]) for n in names))
 
-    def causes(self, output: str) -> dict[str, int]:
-        """Late pairs of row and window of an output: known exactly from its verdicts."""
+    def verdicts(self, output: str) -> dict[str, int]:
+        """Pairs of row and window by an output's verdict, exact; why they were late is told by `tune`, which sees all lanes."""
         counts = self.outputs[output]
-        return {"admitted": counts.get("admitted", 0), "refused": counts.get("refused", 0)}
+        return {name: counts.get(name, 0) for name in ("on_time", "admitted", "refused")}
 
     def counts(self, dimension: str) -> dict[str, tuple[int, int]]:
         """For each value: (late at window, rows), as `bias` takes it."""

@@ -66,7 +66,7 @@ class Books:
             standing = {int(row[0]) for row in known if _inside(int(row[0]), days)}
             found = pl.Series(rows.column("window_day").to_pylist(), dtype=pl.Int64)
             for number in sorted(standing | set(found.to_list())):
-                part = rows.filter(pa.array((found == number).to_list()))
+                part = rows.filter(pa.array((found == number).to_list(), pa.bool_()))
                 writer.run(partial(self._replace, database, target, part, number))
                 hook(f"day {number}")
         finally:

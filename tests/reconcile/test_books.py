@@ -1,0 +1,92 @@
+"""The corrections table and the view over it, in every database that can hold them."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.errors import DefinitionError
+from eventide.reconcile.books import Books
+from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
+from tests.sinks.places import Duck, Postgres, Sqlite, World
+
+DAY_SLOTS = 24 * 60
+
+
+@pytest.fixture(params=[Sqlite, Duck, Postgres], ids=lambda kind: kind.name)
+def place(request, tmp_path):
+    world = World(tmp_path)
+    for need in request.param.needs:
+        setattr(world, need, request.getfixturevalue(need))
+    made = request.param(world)
+    yield made
+    made.close()
+
+
+def books_at(place):
+    clicks = ev.files(
+        "payments", "landing", schema="ts timestamp, bank string, paise bigint", event_time="ts", watermark=ev.bounded("1 s")
+    )
+    minutes = clicks.window(ev.tumbling("1 minute"), by="bank").agg(total=ev.sum("paise"), n=ev.count())
+    return Books(minutes.to(place.output, place.sink(), late=ev.divert()))
+
+
+def corrections(*rows):
+    utc = pa.timestamp("us", "UTC")
+    kinds = {
+        "window_id": pa.string(), "window_start": utc, "window_end": utc, "bank": pa.string(), "total_base": pa.int64(),
+        "total_correction": pa.int64(), "n_base": pa.int64(), "n_correction": pa.int64(), "rows": pa.int64(), "run_id": pa.string(),
+    }  # fmt: skip
+    made = []
+    for window, slot, base, more, number in rows:
+        start = dt.datetime.fromtimestamp((BASE + slot * MINUTE) / 1e6, dt.UTC)
+        values = {
+            "total_base": base,
+            "total_correction": more,
+            "n_base": 1,
+            "n_correction": number,
+            "rows": number,
+            "run_id": "r",
+        }
+        made.append(
+            {"window_id": window, "window_start": start, "window_end": start + dt.timedelta(minutes=1), "bank": "b", **values}
+        )
+    return pa.Table.from_pylist(made, schema=pa.schema(kinds))
+
+
+def total(place):
+    name = place.quoted(f"{place.output}_corrected")
+    return sum(row["total"] for row in place.query(f"select total from {name}"))
+
+
+def test_readers_see_base_plus_correction_and_windows_that_were_never_emitted(place):
+    books = books_at(place)
+    writer = books.sink.open(place.output, SHAPE)
+    writer.deliver(
+        batch([pane("a", 0, slot=0, total=100, n=1), pane("b", 0, slot=1, total=200, n=1)]), delivery(place.output, 0)
+    )
+    writer.close()
+    books.write(corrections(("a", 0, 100, 11, 1), ("c", DAY_SLOTS, None, 7, 1)), (None, None), lambda point: None)
+    assert total(place) == 100 + 11 + 200 + 7
+
+
+def test_corrections_are_replaced_by_day_and_other_days_stand(place):
+    books = books_at(place)
+    books.sink.open(place.output, SHAPE).close()
+    first = corrections(("a", 0, 1, 11, 1), ("b", 1, 1, 5, 1), ("c", DAY_SLOTS, None, 7, 1))
+    books.write(first, (None, None), lambda point: None)
+    books.write(first, (None, None), lambda point: None)
+    assert total(place) == 23
+    day = BASE // (DAY_SLOTS * MINUTE)
+    books.write(corrections(("a", 0, 1, 12, 1)), (day, day), lambda point: None)
+    assert total(place) == 12 + 7
+    books.write(corrections(), (day, day), lambda point: None)
+    assert total(place) == 7
+
+
+def test_an_output_without_a_database_says_what_to_do():
+    clicks = ev.files("payments", "landing", schema="ts timestamp, bank string", event_time="ts", watermark=ev.bounded("1 s"))
+    output = clicks.window(ev.tumbling("1 minute")).agg(n=ev.count()).to("out", late=ev.divert())
+    with pytest.raises(DefinitionError, match="need a SQL database"):
+        _ = Books(output).sink
