@@ -102,7 +102,7 @@ def drift_free(migration: Migration, facts: Facts, now: int) -> Gate:
     span, drift = migration.plan.policy.drift_free, facts.drift
     clean_since = drift.last_drift_at if drift.last_drift_at is not None else migration.both_since
     clean = 0 if clean_since is None else max(now - clean_since, 0)
-    looking = drift.last_checked_at is not None and drift.last_checked_at >= now - max(span, 1)
+    looking = drift.last_checked_at is not None and drift.last_checked_at > now - span
     never = drift.last_drift_at is None
     is_open = drift.checked > 0 and clean >= span and (never or clean > 0) and (span == 0 or looking)
     last = "no drift ever" if never else f"last drift at {at(drift.last_drift_at)}"

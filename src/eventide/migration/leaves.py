@@ -64,15 +64,18 @@ def _moment(expression: pl.Expr) -> pl.Expr:
     return pl.coalesce(plain, bare, midnight)
 
 
-def with_value(lazy: pl.LazyFrame, name: str, sql: str) -> pl.LazyFrame:
-    """The flat frame with a mapping's expression as one more column; what cannot be converted becomes a null.
+def with_value(lazy: pl.LazyFrame, name: str, sql: str, columns: Mapping[str, str] | None = None) -> pl.LazyFrame:
+    """The frame with a mapping's expression as one more column; what cannot be converted becomes a null.
+
+    Every path is a column of its own, under the path's name or the one that `columns` gives.
 
     >>> frame = pl.LazyFrame({"pricing.base": [700], "pricing.tax": [70]})
     >>> with_value(frame, "fare", "pricing.base + pricing.tax").collect()["fare"].item()
     770
     """
     schema = lazy.collect_schema()
-    text = forgiving(with_paths(sql, lambda path: f'"{path}"'))
+    names = columns or {}
+    text = forgiving(with_paths(sql, lambda path: f'"{names.get(path, path)}"'))
     # Polars does not cast text to a date or a timestamp, so such a cast reads a column made for it.
     made: dict[str, pl.Expr] = {}
 
@@ -84,4 +87,4 @@ def with_value(lazy: pl.LazyFrame, name: str, sql: str) -> pl.LazyFrame:
         return f'"{path} as {kind}"'
 
     expression = pl.sql_expr(_CAST_TIME.sub(from_text, text))
-    return lazy.with_columns(**made).with_columns(expression.alias(name)).drop(made)
+    return lazy.with_columns(**made).with_columns(expression.alias(name)).drop(list(made))

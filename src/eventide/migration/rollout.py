@@ -71,7 +71,7 @@ class Rollout:
             raise faults.invalid(f"Subject {subject!r} has no version to change. Register its current schema first.")
         level = str(self._catalog.config_in_scope(subject)["compatibilityLevel"])
         others = [m for m in self.tables.migrations(subject) if m.phase.is_open and m.name != name]
-        kept = [path for m in others for path in (*m.plan.old, *m.plan.new)]
+        kept = [path for m in others for path in m.plan.new]
         found = propose(latest.kind, latest.text, wanted, level=level, said=said, policy=policy, kept=kept)
         if isinstance(found, Additive):
             return found
