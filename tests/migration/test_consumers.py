@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from eventide.migration.consumer import Consumer, Seen, Shape, State, standing
 from eventide.migration.facts import Facts
 from eventide.migration.migration import Migration
@@ -10,7 +11,6 @@ from eventide.migration.plan import Plan
 from eventide.migration.policy import DAY, HOUR, Policy
 from eventide.migration.timeline import estimate
 from eventide.registry.faults import Fault
-
 from tests.migration.desk import Desk
 from tests.migration.test_phases import QUICK, declare, go, reads, refused, to_migrate
 
@@ -36,7 +36,12 @@ def desk(tmp_path):
         (Consumer("c", shape=Shape.NEW, declared_at=95), Seen(95, 95, None), State.CONTRADICTED, True),
         (Consumer("c", shape=Shape.EITHER, declared_at=95), Seen(97, 97, None), State.MOVED, False),
         (Consumer("c", shape=Shape.OLD, declared_at=1, exempt_until=200, exempted_at=90), Seen(80, 80), State.EXEMPT, False),
-        (Consumer("c", shape=Shape.OLD, declared_at=1, exempt_until=200, exempted_at=90), Seen(92, 92), State.CONTRADICTED, True),
+        (
+            Consumer("c", shape=Shape.OLD, declared_at=1, exempt_until=200, exempted_at=90),
+            Seen(92, 92),
+            State.CONTRADICTED,
+            True,
+        ),
         (Consumer("c", shape=Shape.OLD, declared_at=95, exempt_until=99, exempted_at=90), Seen(96, None), State.WAITING, True),
         (Consumer("c", shape=Shape.OLD, declared_at=1, expired_at=90), Seen(80, 80), State.EXPIRED, False),
         (Consumer("c", shape=Shape.OLD, declared_at=1, expired_at=90), Seen(95, 95), State.WAITING, True),
@@ -138,7 +143,9 @@ def test_one_that_was_just_seen_is_not_gone(desk):
 
 
 def migration(**more) -> Migration:
-    return Migration("m", "s", Plan("AVRO", (), (), (), policy=Policy(hold_dual_write=0, drift_free=0, upcaster=True)), 0, **more)
+    return Migration(
+        "m", "s", Plan("AVRO", (), (), (), policy=Policy(hold_dual_write=0, drift_free=0, upcaster=True)), 0, **more
+    )
 
 
 def judged(*consumers):
@@ -160,5 +167,7 @@ def test_the_estimate_doubles_what_the_slowest_expects():
 
 
 def test_the_estimate_does_not_pretend_to_know():
-    found = estimate(migration(both_since=90 * DAY), Facts(standings=judged((Consumer("b", declared_at=95 * DAY), Seen()))), 100 * DAY)
+    found = estimate(
+        migration(both_since=90 * DAY), Facts(standings=judged((Consumer("b", declared_at=95 * DAY), Seen()))), 100 * DAY
+    )
     assert found.likely is None and "none has moved yet" in found.basis

@@ -10,15 +10,15 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
 from eventide.migration.consumer import Shape
 from eventide.migration.machine import Outcome
 from eventide.migration.phase import Phase
 from eventide.migration.policy import Policy
 from eventide.registry.faults import Fault
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
 from tests.migration.desk import CREATED_AT, USER_ID, Desk, field_names, record
 
 NAMES = st.sampled_from(["billing", "growth", "fraud"])
@@ -90,10 +90,14 @@ class Rolling(RuleBasedStateMachine):
             if shape == "either":
                 continue
             if shape == "new":
-                assert read < since or any(read < at for _, at in pardons), f"{name} moved at {since} and read the old shape at {read}"
+                assert read < since or any(read < at for _, at in pardons), (
+                    f"{name} moved at {since} and read the old shape at {read}"
+                )
             else:
                 gone_quiet = name not in self.said and read + IDLE <= now
-                assert gone_quiet or any(read < at for _, at in pardons), f"{name} reads the old shape, last at {read}, now {now}"
+                assert gone_quiet or any(read < at for _, at in pardons), (
+                    f"{name} reads the old shape, last at {read}, now {now}"
+                )
 
     @rule(name=NAMES, shape=st.sampled_from(list(Shape)))
     def declare(self, name, shape):
@@ -155,6 +159,4 @@ class Rolling(RuleBasedStateMachine):
 
 
 TestRolling = Rolling.TestCase
-TestRolling.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestRolling.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))

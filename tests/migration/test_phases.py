@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from eventide.migration.consumer import Shape
 from eventide.migration.machine import Outcome
 from eventide.migration.phase import Phase
 from eventide.migration.policy import DAY, HOUR, Policy
 from eventide.registry.faults import Fault
-
 from tests.migration.desk import CREATED_AT, FARE, RENAME, SIGNUP_DATE, USER_ID, Desk, field_names, record
 
 QUICK = Policy(hold_dual_write=0, drift_free=0, retention=0)
@@ -122,7 +122,9 @@ def test_an_expanded_schema_that_the_level_refuses_stays_a_plan(desk):
 def test_a_guess_must_be_accepted_in_so_many_words(desk):
     desk.register("users", record(USER_ID, SIGNUP_DATE))
     desk.do(lambda r: r.plan("users", record(USER_ID, CREATED_AT), said=replace(RENAME, renames={}), policy=QUICK, name="m"))
-    assert "the plan is not confirmed; its expressions for rename signup_date -> created_at are a guess" in refused(desk, "expand")
+    assert "the plan is not confirmed; its expressions for rename signup_date -> created_at are a guess" in refused(
+        desk, "expand"
+    )
     with pytest.raises(Fault, match="--accept-guesses"):
         desk.do(lambda r: r.confirm("m"))
     desk.do(lambda r: r.confirm("m", accept_guesses=True))
@@ -173,7 +175,9 @@ def test_withdrawing_the_expanded_version_brings_the_old_one_back(desk):
 
 def test_skipping_a_phase_is_refused_with_the_next_one(desk):
     desk.planned()
-    assert "from plan the next phase is expand, not contracted: `eventide migrate advance m --to expand`" in refused(desk, "contracted")
+    assert "from plan the next phase is expand, not contracted: `eventide migrate advance m --to expand`" in refused(
+        desk, "contracted"
+    )
 
 
 def test_going_where_it_is_already_changes_nothing(desk):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from eventide.migration.faults import PlanRefused
 from eventide.migration.mapping import Change
 from eventide.migration.pairing import Said
 from eventide.migration.plan import Plan
 from eventide.migration.planning import Additive, contracted, expanded, propose
 from eventide.registry.compatibility import check_level, parse
-
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, field_names, record
 
 
@@ -119,7 +119,11 @@ def test_a_field_inside_a_record_is_renamed_there():
     def address(name):
         return {
             "name": "address",
-            "type": {"type": "record", "name": "A", "fields": [{"name": "street", "type": "string"}, {"name": name, "type": "string"}]},
+            "type": {
+                "type": "record",
+                "name": "A",
+                "fields": [{"name": "street", "type": "string"}, {"name": name, "type": "string"}],
+            },
         }
 
     current = record(USER_ID, address("zip"))
@@ -132,7 +136,9 @@ def test_a_field_inside_a_record_is_renamed_there():
 
 def test_json_schemas_are_planned_too():
     def schema(**properties):
-        return json.dumps({"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False})
+        return json.dumps(
+            {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        )
 
     old = schema(id={"type": "integer"}, day={"type": "string", "format": "date"})
     new = schema(id={"type": "integer"}, at={"type": "string", "format": "date-time"})
@@ -147,7 +153,11 @@ def test_json_schemas_are_planned_too():
 def test_an_expression_must_parse_and_read_what_is_there():
     current, wanted = record(USER_ID, FARE), record(USER_ID, PRICING)
     with pytest.raises(PlanRefused, match=r"reads pricing\.bas, which is not among"):
-        plan(current, wanted, said=Said(backward={"fare_cents": "pricing.bas + pricing.tax"}, forward={"pricing.base": "fare_cents"}))
+        plan(
+            current,
+            wanted,
+            said=Said(backward={"fare_cents": "pricing.bas + pricing.tax"}, forward={"pricing.base": "fare_cents"}),
+        )
     with pytest.raises(PlanRefused, match="is no SQL expression"):
         plan(current, wanted, said=Said(backward={"fare_cents": "pricing.base +"}))
     with pytest.raises(PlanRefused, match="'fare' is no field of the current schema; it has user_id, fare_cents"):
