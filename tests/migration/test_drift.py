@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
@@ -35,7 +35,7 @@ FOUR = pl.DataFrame(
     {
         "user_id": [1, 2, 3, 4],
         "signup_date": [date(2025, 9, day) for day in (14, 15, 16, 17)],
-        "created_at": [datetime(2025, 9, 14), datetime(2025, 9, 15), datetime(2025, 9, 15, 23), datetime(2025, 9, 17)],
+        "created_at": [datetime(2025, 9, day, hour, tzinfo=UTC) for day, hour in ((14, 0), (15, 0), (15, 23), (17, 0))],
     }
 )
 

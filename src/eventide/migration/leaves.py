@@ -19,7 +19,9 @@ def flattened(frame: pl.DataFrame | pl.LazyFrame, paths: Iterable[str], leaves: 
     """A lazy frame with one column per path, named by it; whatever else the frame has is gone."""
     lazy = frame.lazy()
     schema = lazy.collect_schema()
-    return lazy.select(typed(path, schema, leaves.get(path)).alias(path) for path in dict.fromkeys(paths))
+    wanted = list(dict.fromkeys(paths))
+    # Not select: a frame that has none of them must keep its number of rows.
+    return lazy.with_columns(typed(path, schema, leaves.get(path)).alias(path) for path in wanted).select(wanted)
 
 
 def typed(path: str, schema: Mapping[str, Any], leaf: Leaf | None) -> pl.Expr:
