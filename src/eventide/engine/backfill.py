@@ -56,7 +56,7 @@ def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
         rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(places)
         rows = rows.drop(*[column for column in PLACE if column not in places])
         static = _static(source, rows, *places.values())
-        found.append(replace(static, transforms=(), lanes=tuple(facts.get("lanes", {}).get(source.name, ()))))
+        found.append(replace(static, transforms=(), maps=(), lanes=tuple(facts.get("lanes", {}).get(source.name, ()))))
     return tuple(found)
 
 
@@ -78,7 +78,7 @@ def _run(pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: 
 def _static(source: Any, frame: Any, arrival: str | None, lane: str | None, offset: str | None) -> FrameSource:
     return FrameSource(
         name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
-        arrival=arrival or source.arrival, time_unit=source.time_unit, max_ahead=source.max_ahead, transforms=source.transforms,
+        arrival=arrival or source.arrival, time_unit=source.time_unit, max_ahead=source.max_ahead, transforms=source.transforms, maps=source.maps,
         frame=frame, lane=lane or getattr(source, "lane", None) if _names_column(source) or lane else None, offset=offset or getattr(source, "offset", None),
     )  # fmt: skip
 
