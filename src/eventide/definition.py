@@ -63,7 +63,7 @@ class Stream:
     def _known(self, columns: tuple[str, ...], where: str) -> None:
         for source in self.sources:
             for column in columns:
-                if source.columns is not None and not source.transforms and column not in source.columns:
+                if source.columns is not None and not (source.transforms or source.maps) and column not in source.columns:
                     raise DefinitionError(
                         f"{where}: source {source.name!r} has no column {column!r}. Its columns are {', '.join(source.columns)}."
                     )

@@ -6,6 +6,7 @@ import click
 
 from eventide import __version__
 from eventide.cli.demo import demo
+from eventide.cli.migrate import migrate
 from eventide.cli.reconcile import reconcile
 from eventide.cli.registry import registry
 from eventide.cli.run import run
@@ -20,6 +21,7 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(reconcile)
+main.add_command(migrate)
 main.add_command(registry)
 main.add_command(run)
 main.add_command(tune)

@@ -52,6 +52,7 @@ def serve(
     port_file: Path | None,
 ) -> None:
     """Serve a registry until interrupted."""
+    from eventide.migration.service import Migrations
     from eventide.registry.service import Options
     from eventide.registry.service import serve as run
     from eventide.registry.service.auth import Accounts
@@ -63,6 +64,7 @@ def serve(
             accounts=Accounts.load(accounts) if accounts else None,
             body_limit=body_limit,
             require_owner=require_owner,
+            extensions=(Migrations(),),
         )
         tls = Tls(tls_cert, tls_key, tls_client_ca) if tls_cert else None
         run(store, host=host, port=port, options=options, tls=tls, access_log=access_log, port_file=port_file)

@@ -59,7 +59,7 @@ def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
         rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(places)
         rows = rows.drop(*[column for column in PLACE if column not in places])
         static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
-        found.append(replace(static, transforms=()))
+        found.append(replace(static, transforms=(), maps=()))
     return tuple(found)
 
 
@@ -91,6 +91,7 @@ def _static(
     return FrameSource(
         name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
         arrival=arrival or source.arrival, time_unit=source.time_unit, max_ahead=source.max_ahead, transforms=source.transforms,
+        maps=source.maps,
         frame=frame, lane=column, offset=offset or getattr(source, "offset", None),
         lanes=tuple(known if known is not None else _lanes_in(frame, column)),
     )  # fmt: skip

@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.observing import Observer
 from eventide.engine.wire import Registry, decode_wire, report_usage
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.kernel.decode import decode_json
 from eventide.model.watermark import Custom, Punctuated, Strategy
-from eventide.sources.base import Source
+from eventide.sources.base import Mapped, Source
 
 PER_UNIT = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
@@ -34,6 +35,22 @@ class Reading:
     registry: Registry | None = None
     keep: tuple[str, ...] | None = None
     """The columns that all sources of the pipeline share; others are dropped once the times were read from them."""
+    maps: tuple[Mapped, ...] = ()
+    """Functions of the decoded rows, in order."""
+
+    @property
+    def given(self) -> dict[str, pl.DataType]:
+        """The columns after the maps; those before them are `kinds`."""
+        return dict(self._mapped(pl.DataFrame(schema=self.kinds)).schema) if self.maps else self.kinds
+
+    def observed(self) -> list[Any]:
+        """What each map saw of the rows since it was last asked; none from those that only change them."""
+        return [change.seen() if isinstance(change, Observer) else None for change in self.maps]
+
+    def _mapped(self, rows: pl.DataFrame) -> pl.DataFrame:
+        for change in self.maps:
+            rows = change(rows)
+        return rows
 
     def prepare(self, chunk: pl.DataFrame) -> pl.DataFrame:
         """Rows with an arrival and an offset, and either columns or, under a decoder, the bytes they are to be read from."""
@@ -41,6 +58,7 @@ class Reading:
             chunk = pl.concat([chunk.select(ARRIVAL, OFFSET, RAW), self.decode(chunk[RAW])], how="horizontal")
         elif DEAD not in chunk.columns:
             chunk = chunk.with_columns(pl.lit(None, dtype=pl.String).alias(DEAD))
+        chunk = self._mapped(chunk)
         if self.arrival is not None:
             chunk = chunk.with_columns(
                 pl.coalesce(self._micros(pl.col(self.arrival), chunk[self.arrival].dtype), ARRIVAL).alias(ARRIVAL)

@@ -328,10 +328,22 @@ def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival
 
 
 def _reading(index: int, source: Source, kinds: dict[str, pl.DataType], decoder: str | None) -> Reading:
+    reading = Reading(
+        index,
+        source.name,
+        kinds,
+        source.event_time,
+        source.watermark,
+        source.arrival,
+        source.time_unit,
+        decoder,
+        maps=source.maps,
+    )
+    given = reading.given
     for column in (source.event_time, source.arrival):
-        if column is not None and column not in kinds:
-            raise DefinitionError(f"source {source.name!r} has no column {column!r}. Its columns are {', '.join(kinds)}.")
-    return Reading(index, source.name, kinds, source.event_time, source.watermark, source.arrival, source.time_unit, decoder)
+        if column is not None and column not in given:
+            raise DefinitionError(f"source {source.name!r} has no column {column!r}. Its columns are {', '.join(given)}.")
+    return reading
 
 
 def open_feed(spark: Any, index: int, source: Source) -> Feed:

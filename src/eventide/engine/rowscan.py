@@ -40,10 +40,13 @@ class RowScan:
                     carry = self.carries.get(lane, LaneCarry())
                     scanners[lane] = LaneScanner(self.shape, lane, carry, self.floor, self.shape.witness(self.batch, lane))
                 scanners[lane].read(self._chunk(lane, rows, scanners[lane]))
-        lines = [
-            write_found(self.shape, self.store, self.batch, lane, scanner.carry, scanner.finish()).to_json()
-            for lane, scanner in scanners.items()
-        ]
+        lines, asked = [], set()
+        for lane, scanner in scanners.items():
+            account = write_found(self.shape, self.store, self.batch, lane, scanner.carry, scanner.finish())
+            if lane[0] not in asked:  # the lanes of a source share its maps
+                asked.add(lane[0])
+                account.observed = self.readings[lane[0]].observed()
+            lines.append(account.to_json())
         yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["line"])
 
     def _chunk(self, lane: LaneId, rows: pl.DataFrame, scanner: LaneScanner) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from eventide.engine.journal import Journal, JournalError
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine
+from eventide.engine.observing import tell
 from eventide.engine.progress import Progress as ProgressReport
 from eventide.engine.progress import report
 from eventide.engine.records import record_files
@@ -109,9 +110,9 @@ class Run:
         return max(1, min(int(self.spark.sparkContext.defaultParallelism), 64))
 
     def _common_kinds(self) -> dict[str, pl.DataType]:
-        first = self.feeds[0].reading.kinds
-        for feed in self.feeds[1:]:
-            other = feed.reading.kinds
+        given = [feed.reading.given for feed in self.feeds]
+        first = given[0]
+        for feed, other in zip(self.feeds[1:], given[1:], strict=True):
             for column in self._needed_columns():
                 if first.get(column) != other.get(column):
                     raise DefinitionError(
@@ -124,7 +125,7 @@ class Run:
                 raise DefinitionError(
                     f"source {self.feeds[0].source.name!r} has no column {column!r}. Its columns are {', '.join(first)}."
                 )
-        return {name: kind for name, kind in first.items() if all(f.reading.kinds.get(name) == kind for f in self.feeds)}
+        return {name: kind for name, kind in first.items() if all(other.get(name) == kind for other in given)}
 
     def _needed_columns(self) -> list[str]:
         aggregation = self.pipeline.aggregation
@@ -222,6 +223,7 @@ class Run:
         self.hook("store")
         self._deliver(result, clock)
         self.hook("deliver")
+        tell(self.pipeline, number, ((a.lane[0], a.observed) for a in accounts))
         self.journal.commit(result.ledger, {"clock": clock})
         self.hook("commit")
         self.ledger, self.last_clock = result.ledger, clock
@@ -324,6 +326,9 @@ class Run:
             return feed.reading.kinds
         strategy = str(feed.source.watermark)
         own = {feed.source.event_time, feed.source.arrival, *self._needed_columns(), *(self.pipeline.measure or ())}
+        if not all(hasattr(change, "columns") for change in feed.source.maps):
+            return feed.reading.kinds  # a map that does not say which columns it reads may read any
+        own |= {column for change in feed.source.maps for column in getattr(change, "columns", ())}
         return {n: k for n, k in feed.reading.kinds.items() if n in own or n in strategy}
 
     def _rows(self, frame: Any, landed: dict[int, list[LandedFile]]) -> Any | None:
@@ -423,7 +428,9 @@ def _scan_file_lane(
     reading: Any,
 ) -> str:
     chunks = chunks_of(files, format, reading, carry.last_offset + 1)
-    return scan_lane(shape, store, number, lane, carry, floor, chunks).to_json()
+    account = scan_lane(shape, store, number, lane, carry, floor, chunks)
+    account.observed = reading.observed()
+    return account.to_json()
 
 
 def _lookup(values: dict[str, Any], key: Any, F: Any) -> Any:

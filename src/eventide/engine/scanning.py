@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -27,6 +28,8 @@ class LaneAccount:
     parts: list[Part]
     dead: list[str]
     """Files of dead letters."""
+    observed: list[Any] = field(default_factory=list)
+    """What each map of the source saw, in the first account of a task; see `Observer`."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -43,6 +46,7 @@ class LaneAccount:
             counts=raw["counts"],
             parts=[Part(**p) for p in raw["parts"]],
             dead=raw["dead"],
+            observed=raw["observed"],
         )
 
 

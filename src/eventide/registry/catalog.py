@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from eventide.registry import faults
 from eventide.registry.compatibility import InvalidSchema, ParsedSchema, Reference
@@ -50,14 +51,29 @@ class Canonical:
         return lookup_key(p.kind, text, (), p.metadata, p.rules)
 
 
+class Guard(Protocol):
+    """Somebody who is asked before a subject changes, inside the transaction that would change it."""
+
+    def before_register(self, catalog: Catalog, canonical: Canonical) -> None:
+        """Raise a fault if this new version may not be stored."""
+
+    def before_delete(self, catalog: Catalog, entries: Sequence[Entry]) -> None:
+        """Raise a fault if these versions may not be deleted."""
+
+
 class Catalog:
     """The registry as of one transaction: settings in scope, parsed schemas, and schemas that are the same."""
 
-    def __init__(self, session: Session, parsing: Parsing, now: int) -> None:
+    def __init__(self, session: Session, parsing: Parsing, now: int, guards: Sequence[Guard] = ()) -> None:
         self.session = session
         self.parsing = parsing
         self.now = now
         self._found: dict[tuple[str, str, str, bool, bool], Entry | None] = {}
+        self.guards = guards
+
+    def unguarded(self) -> Catalog:
+        """The same catalog for a guard's own changes."""
+        return Catalog(self.session, self.parsing, self.now)
 
     # settings in scope
 

@@ -29,6 +29,8 @@ def delete_version(catalog: Catalog, subject: str, version: int, *, permanent: b
         raise faults.reference_exists(subject, entry.version)
     if permanent and not entry.deleted:
         raise faults.version_not_soft_deleted(subject, entry.version)
+    for guard in catalog.guards:
+        guard.before_delete(catalog, [entry])
     if permanent:
         session.hard_delete(entry)
         if not session.has_subject(subject, deleted=True):
@@ -56,6 +58,8 @@ def delete_subject(catalog: Catalog, subject: str, *, permanent: bool) -> list[i
             raise faults.reference_exists(subject, entry.version)
         if permanent and not entry.deleted:
             raise faults.subject_not_soft_deleted(subject)
+    for guard in catalog.guards:
+        guard.before_delete(catalog, entries)
     for entry in entries:
         if permanent:
             session.hard_delete(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eventide.registry import faults
@@ -35,8 +36,12 @@ def find_registered(catalog: Catalog, proposal: Proposal, *, normalize: bool) ->
     return None
 
 
-def register(catalog: Catalog, proposal: Proposal, *, normalize: bool) -> tuple[Entry, bool]:
+def register(
+    catalog: Catalog, proposal: Proposal, *, normalize: bool, against: Sequence[Entry] | None = None
+) -> tuple[Entry, bool]:
     """Register a schema; gives its version, and whether that is new.
+
+    It must be compatible with the versions that its level asks for or, where `against` is given, with those alone.
 
     Raises:
         Fault: why it is refused.
@@ -70,10 +75,12 @@ def register(catalog: Catalog, proposal: Proposal, *, normalize: bool) -> tuple[
         if again is not None and schema_id in (-1, again.id):
             return again, False
     if not importing:
-        reasons = reasons_against(catalog, config, canonical)
+        reasons = reasons_against(catalog, config, canonical, against)
         if reasons:
             raise faults.incompatible(subject, reasons)
     refuse_by_policy(session, proposal)
+    for guard in catalog.guards:
+        guard.before_register(catalog, canonical)
     version = proposal.version if proposal.version > 0 else next_version
     if version != next_version and not importing:
         raise faults.invalid_schema("Version is not one more than previous version")

@@ -21,6 +21,7 @@ from eventide.registry.service import bodies, contexts, governance, schemas, ser
 from eventide.registry.service.access import require, require_somewhere
 from eventide.registry.service.audit import note
 from eventide.registry.service.auth import NOBODY, Accounts, Principal, Role
+from eventide.registry.service.extension import Extension
 from eventide.registry.service.http import (
     Answer,
     Request,
@@ -52,6 +53,7 @@ class Options:
     wait_seconds: float = 30.0
     readers: int = 4
     require_owner: bool | None = None
+    extensions: tuple[Extension, ...] = ()
 
 
 class Application:
@@ -67,11 +69,19 @@ class Application:
         self._routes = Routes()
         for table in (server_facts, subjects, schemas, settings, governance):
             self._routes.include(table.routes)
+        self._guards = tuple(guard for extension in options.extensions for guard in extension.guards)
+        self._refusals_worth_keeping = _REFUSALS_WORTH_KEEPING.union(
+            *(extension.refusals_worth_keeping for extension in options.extensions)
+        )
+        for extension in options.extensions:
+            self._routes.include(extension.routes)
         with store.write() as session:
             if session.fact("identity") is None:
                 session.put_fact("identity", uuid.uuid4().hex)
             if options.require_owner is not None:
                 session.put_fact(REQUIRE_OWNER, "true" if options.require_owner else "false")
+            for extension in options.extensions:
+                extension.prepare(session)
 
     def close(self) -> None:
         """Finish what was begun, then let go of the store."""
@@ -154,7 +164,7 @@ class Application:
             return await asyncio.wrap_future(future), "", -1
         except Fault as fault:
             refusal = fault
-            if fault.code in _REFUSALS_WORTH_KEEPING:
+            if fault.code in self._refusals_worth_keeping:
                 kept = self._writer.submit(lambda session: self._note_refusal(route, session, request, refusal))
                 await asyncio.wrap_future(kept)
             raise
@@ -204,7 +214,7 @@ class Application:
         note(catalog, request, route.audited or "", subject, detail, outcome="refused")
 
     def _catalog(self, session: Session) -> Catalog:
-        return Catalog(session, self._parsing, time.time_ns() // 1_000_000)
+        return Catalog(session, self._parsing, time.time_ns() // 1_000_000, self._guards)
 
     async def _principal(self, request: Request) -> Principal:
         accounts = self._options.accounts

@@ -1,0 +1,92 @@
+"""`eventide migrate consumers, declare, exempt, expire`: who reads what."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, ask, show_consumers
+
+_ENVIRONMENT = click.option("--environment", default="", help="Where it runs, if it runs in several places.")
+
+
+def _moment(given: str | None, option: str) -> int | None:
+    """A date or an instant (UTC if it says nothing else) as milliseconds."""
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise click.BadParameter(
+            f"{given!r} is no date; give it as 2026-03-31 or 2026-03-31T12:00", param_hint=option
+        ) from None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
+@click.command()
+@click.argument("name")
+@URL
+@TOKEN
+@AS_JSON
+def consumers(name: str, url: str, token: str | None, as_json: bool) -> None:
+    """Every consumer, declared or only seen, and whether it blocks the contract."""
+    found = ask(url, token, "GET", name, "/consumers")
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        show_consumers(found)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("consumer")
+@click.option(
+    "--reads", type=click.Choice(["old", "new", "either"]), required=True, help="The shape; `either`: through upcast."
+)
+@click.option("--owner", default="", help="Whom to ask.")
+@click.option("--expected-by", help="When it expects to have moved, as 2026-03-31.")
+@_ENVIRONMENT
+@URL
+@TOKEN
+def declare(
+    name: str, consumer: str, reads: str, owner: str, expected_by: str | None, environment: str, url: str, token: str | None
+) -> None:
+    """Say which shape CONSUMER reads; moving it is saying so again."""
+    body = {
+        "name": consumer,
+        "environment": environment,
+        "owner": owner,
+        "shape": reads,
+        "expected_by": _moment(expected_by, "--expected-by"),
+    }
+    ask(url, token, "PUT", name, "/consumers", body)
+    click.echo(f"{consumer} reads {reads}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("consumer")
+@click.option("--until", required=True, help="When the exemption ends, as 2026-03-31.")
+@click.option("--because", required=True, help="Why it need not prove that it has moved.")
+@_ENVIRONMENT
+@URL
+@TOKEN
+def exempt(name: str, consumer: str, until: str, because: str, environment: str, url: str, token: str | None) -> None:
+    """Spare CONSUMER the proof that it has moved; if it is seen reading the old shape, it blocks all the same."""
+    body = {"name": consumer, "environment": environment, "until": _moment(until, "--until"), "because": because}
+    ask(url, token, "POST", name, "/exempt", body, reason=because)
+    click.echo(f"{consumer} is exempt until {until}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("consumer")
+@_ENVIRONMENT
+@URL
+@TOKEN
+def expire(name: str, consumer: str, environment: str, url: str, token: str | None) -> None:
+    """Say that CONSUMER is gone; if it is ever seen again, it counts again."""
+    ask(url, token, "POST", name, "/expire", {"name": consumer, "environment": environment})
+    click.echo(f"{consumer} is expired")

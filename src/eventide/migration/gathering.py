@@ -1,0 +1,144 @@
+"""Gathering the facts of one migration from the registry's tables and its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eventide.migration.consumer import Seen, Standing, standing, undeclared
+from eventide.migration.facts import Facts
+from eventide.migration.faults import PlanRefused
+from eventide.migration.mapping import touches
+from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
+from eventide.migration.planning import contracted, expanded
+from eventide.migration.shape import language
+from eventide.migration.tables import MigrationTables
+from eventide.registry.catalog import Catalog
+from eventide.registry.checking import reasons_against
+from eventide.registry.faults import Fault
+from eventide.registry.records import Entry, Proposal
+
+Who = tuple[str, str]
+
+
+def gather(catalog: Catalog, migration: Migration) -> Facts:
+    """Everything that the gates of a migration may ask, as of one transaction."""
+    tables = MigrationTables(catalog.session)
+    latest = catalog.session.latest(migration.subject)
+    counts, retention = tables.drift(migration.name)
+    usage = catalog.session.usage(client=None, context=None, schema_id=None, subject=migration.subject, since=None)
+    old_decodes = [int(u["last_seen"]) for u in usage if u["id"] in migration.old_ids]
+    return Facts(
+        level=str(catalog.config_in_scope(migration.subject)["compatibilityLevel"]),
+        expanded_reasons=_expanded_reasons(catalog, migration, latest),
+        contracted_reasons=_contracted_reasons(catalog, migration, latest),
+        missing_paths=_missing(migration, latest),
+        conflicts=conflicts(migration, tables.migrations(migration.subject)),
+        standings=standings(catalog, migration),
+        drift=counts,
+        retention=replace(retention, last_old_decode_at=max(old_decodes, default=None)),
+    )
+
+
+def conflicts(migration: Migration, others: list[Migration]) -> tuple[str, ...]:
+    """The other open migrations that touch the same fields, each with the fields."""
+    found = []
+    mine = (*migration.plan.old, *migration.plan.new)
+    for other in others:
+        if other.name == migration.name or not other.phase.is_open:
+            continue
+        shared = [path for path in (*other.plan.old, *other.plan.new) if touches(path, mine)]
+        if shared:
+            found.append(f"{other.name} (in {other.phase}, over {', '.join(shared)})")
+    return tuple(found)
+
+
+def since_expanded(catalog: Catalog, migration: Migration) -> list[Entry]:
+    """The versions from the one that brought the new shape on; none before may be left to read when it contracts."""
+    entries = catalog.session.entries(migration.subject)
+    start = next((i for i, e in enumerate(entries) if e.id == migration.expanded_id), 0)
+    return entries[start:]
+
+
+def standings(catalog: Catalog, migration: Migration) -> tuple[Standing, ...]:
+    """Every consumer, declared or only seen, judged as of now."""
+    tables, policy = MigrationTables(catalog.session), migration.plan.policy
+    seen = _sightings(catalog, migration)
+    declared = tables.consumers(migration.name)
+    known = {(c.name, c.environment) for c in declared}
+    judged = [standing(c, seen.get((c.name, c.environment), Seen()), catalog.now, policy) for c in declared]
+    recent = catalog.now - policy.idle_after
+    strangers = [(who, s) for who, s in sorted(seen.items()) if who not in known and (s.last or 0) > recent]
+    return (*judged, *(undeclared(name, environment, s) for (name, environment), s in strangers))
+
+
+def _sightings(catalog: Catalog, migration: Migration) -> dict[Who, Seen]:
+    found: dict[Who, Seen] = {}
+    tells_columns: set[Who] = set()
+    for client, environment, path, at in MigrationTables(catalog.session).selections(migration.subject):
+        who = (client, environment)
+        tells_columns.add(who)
+        found[who] = _later(
+            found.get(who, Seen()),
+            last=at,
+            old=at if touches(path, migration.plan.old) else None,
+            new=at if touches(path, migration.plan.new) else None,
+        )
+    usage = catalog.session.usage(client=None, context=None, schema_id=None, subject=migration.subject, since=None)
+    for line in usage:
+        who, at = (str(line["client"]), str(line["environment"])), int(line["last_seen"])
+        # A record of the expanded schema carries both shapes; only one that says its columns can be told apart better.
+        has_new = line["id"] not in migration.old_ids and migration.phase is not Phase.PLAN
+        proof = at if has_new and who not in tells_columns else None
+        found[who] = _later(found.get(who, Seen()), last=at, old=None, new=proof)
+    return found
+
+
+def _later(seen: Seen, *, last: int | None, old: int | None, new: int | None) -> Seen:
+    return Seen(_most(seen.last, last), _most(seen.old, old), _most(seen.new, new))
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((m for m in (one, other) if m is not None), default=None)
+
+
+def _missing(migration: Migration, latest: Entry | None) -> tuple[str, ...]:
+    wanted = (*migration.plan.old, *migration.plan.new)
+    if latest is None or latest.kind != migration.plan.kind:
+        return wanted
+    leaves = language(latest.kind).leaves(latest.text)
+    return tuple(path for path in wanted if path not in leaves)
+
+
+def _expanded_reasons(catalog: Catalog, migration: Migration, latest: Entry | None) -> tuple[str, ...]:
+    if migration.phase is not Phase.PLAN:
+        return ()
+    if latest is None:
+        return (f"subject {migration.subject!r} has no version",)
+    leaves = language(migration.plan.kind).leaves(latest.text) if latest.kind == migration.plan.kind else {}
+    gone = [path for path in migration.plan.old if path not in leaves]
+    if gone:
+        return (f"the latest version no longer has {', '.join(gone)}",)
+    return _reasons(catalog, migration, latest, grow=True)
+
+
+def _contracted_reasons(catalog: Catalog, migration: Migration, latest: Entry | None) -> tuple[str, ...]:
+    if latest is None or not migration.phase.is_open:
+        return ()
+    return _reasons(catalog, migration, latest, grow=False)
+
+
+def _reasons(catalog: Catalog, migration: Migration, latest: Entry, *, grow: bool) -> tuple[str, ...]:
+    """Why the registry would refuse what comes next: the expanded schema, or the contracted one after it."""
+    config = catalog.config_in_scope(migration.subject)
+    try:
+        text = expanded(migration.plan, latest.text)
+        against = None
+        if not grow:
+            text = contracted(migration.plan, text)
+            against = since_expanded(catalog, migration) if migration.expanded_id is not None else [latest]
+        proposal = Proposal(migration.subject, text, migration.plan.kind, latest.references)
+        canonical = catalog.canonical(proposal, strict=True, normalize=False)
+        return tuple(reasons_against(catalog, config, canonical, against)[:1])
+    except (Fault, PlanRefused) as error:
+        return (str(error),)

@@ -1,0 +1,71 @@
+"""What an open migration does not let anybody register or delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eventide.migration.faults import PlanRefused, listed, open_migration
+from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
+from eventide.migration.shape import Leaf, language
+from eventide.migration.tables import MigrationTables
+from eventide.registry.catalog import Canonical, Catalog
+from eventide.registry.records import Entry
+
+
+class MigrationGuard:
+    """Keeps both shapes in a subject for as long as a migration needs them."""
+
+    def before_register(self, catalog: Catalog, canonical: Canonical) -> None:
+        """Refuse a version that drops a shape somebody may still read, and in fact anything but additions."""
+        subject = canonical.proposal.subject
+        migrations = _open(catalog, subject)
+        if not migrations:
+            return
+        leaves = _leaves(canonical.proposal.kind, canonical.proposal.text or "")
+        for migration in migrations:
+            _keep(migration, migration.plan.old, "old", leaves)
+            if migration.phase is not Phase.PLAN:
+                _keep(migration, migration.plan.new, "new", leaves)
+        begun = [m for m in migrations if m.phase is not Phase.PLAN]
+        latest = catalog.session.latest(subject)
+        if not begun or latest is None:
+            return
+        before = _leaves(latest.kind, latest.text)
+        lost = [path for path, leaf in before.items() if path not in leaves or leaves[path].definition != leaf.definition]
+        if lost:
+            raise open_migration(
+                f"Only additions are accepted for subject {subject!r} while migration {begun[0].name!r} is in "
+                f"{begun[0].phase}: this schema changes or drops {listed(lost)}. Plan that as a migration of its own."
+            )
+
+    def before_delete(self, catalog: Catalog, entries: Sequence[Entry]) -> None:
+        """Refuse to delete a version that records of either shape were written with."""
+        for entry in entries:
+            for migration in _open(catalog, entry.subject):
+                if migration.phase is not Phase.PLAN and entry.id in (*migration.old_ids, migration.expanded_id):
+                    raise open_migration(
+                        f"Version {entry.version} of subject {entry.subject!r} belongs to migration {migration.name!r}, "
+                        f"which is in {migration.phase}. Finish it, or `eventide migrate abort {migration.name}` first."
+                    )
+
+
+def _open(catalog: Catalog, subject: str) -> list[Migration]:
+    return [m for m in MigrationTables(catalog.session).migrations(subject) if m.phase.is_open]
+
+
+def _leaves(kind: str, text: str) -> dict[str, Leaf]:
+    try:
+        return language(kind).leaves(text)
+    except PlanRefused:
+        return {}  # not a record any more: every field is gone
+
+
+def _keep(migration: Migration, paths: Sequence[str], which: str, leaves: dict[str, Leaf]) -> None:
+    lost = [path for path in paths if path not in leaves]
+    if lost:
+        raise open_migration(
+            f"This schema drops {listed(lost)}, the {which} shape of migration {migration.name!r}, which is in "
+            f"{migration.phase}. `eventide migrate can-contract {migration.name}` says what the contract waits for; "
+            f"`eventide migrate abort {migration.name}` gives the change up."
+        )

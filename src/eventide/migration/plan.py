@@ -1,0 +1,82 @@
+"""A plan: what changes, how to add the new shape to a schema and how to take the old one away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Map
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eventide.migration.mapping import Mapping
+from eventide.migration.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A field to be added: its definition in the schema's own language, and the record it goes into (`""`: the root)."""
+
+    parent: str
+    name: str
+    definition: Any
+
+    @property
+    def path(self) -> str:
+        """Where it will be."""
+        return f"{self.parent}.{self.name}" if self.parent else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A breaking change taken apart: additions first, drops last, and between them the mappings.
+
+    The expanded and the contracted schema are made from whatever the subject's latest version is when they are
+    needed, so that several migrations of one subject can be under way at once.
+    """
+
+    kind: str
+    mappings: tuple[Mapping, ...]
+    additions: tuple[Addition, ...]
+    drops: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """Every leaf of the old shape."""
+        return tuple(path for m in self.mappings for path in m.old)
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """Every leaf of the new shape."""
+        return tuple(path for m in self.mappings for path in m.new)
+
+    @property
+    def guesses(self) -> tuple[Mapping, ...]:
+        """The mappings that nobody has looked at yet."""
+        return tuple(m for m in self.mappings if not m.certain)
+
+    def edited(self, forward: Map[str, str], backward: Map[str, str]) -> Plan:
+        """The plan with expressions replaced."""
+        return replace(self, mappings=tuple(m.edited(forward, backward) for m in self.mappings))
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as the store and the service write it."""
+        return {
+            "kind": self.kind,
+            "mappings": [m.as_json() for m in self.mappings],
+            "additions": [{"parent": a.parent, "name": a.name, "definition": a.definition} for a in self.additions],
+            "drops": list(self.drops),
+            "notes": list(self.notes),
+            "policy": self.policy.as_json(),
+        }
+
+    @classmethod
+    def from_json(cls, body: Map[str, Any]) -> Plan:
+        """The plan that `as_json` wrote."""
+        return cls(
+            str(body["kind"]),
+            tuple(Mapping.from_json(m) for m in body["mappings"]),
+            tuple(Addition(a["parent"], a["name"], a["definition"]) for a in body["additions"]),
+            tuple(body["drops"]),
+            tuple(body["notes"]),
+            Policy.from_json(body["policy"]),
+        )

@@ -1,0 +1,177 @@
+"""From the current and the wanted schema to a plan; or to the news that none is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from collections.abc import Mapping as Map
+from dataclasses import dataclass, replace
+
+from eventide.migration.expression import refuse_unless_valid
+from eventide.migration.faults import PlanRefused, listed
+from eventide.migration.mapping import Change, Mapping
+from eventide.migration.pairing import Said, one_to_one, pair
+from eventide.migration.plan import Addition, Plan
+from eventide.migration.policy import Policy
+from eventide.migration.shape import Language, Leaf, language
+from eventide.registry.compatibility import InvalidSchema, check_level, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """No migration is needed. `reasons` says what the registry would still find wrong with the wanted schema."""
+
+    added: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def advice(self) -> str:
+        """What to do instead."""
+        if self.reasons:
+            return f"Nothing is renamed, retyped or dropped, but the registry would refuse it: {listed(self.reasons)}"
+        what = f"It only adds {listed(self.added)}" if self.added else "No field changes"
+        return f"{what}: no migration is needed, register the schema as it is."
+
+
+def propose(
+    kind: str,
+    current: str,
+    wanted: str,
+    *,
+    level: str = "BACKWARD",
+    said: Said | None = None,
+    policy: Policy | None = None,
+    kept: Collection[str] = (),
+) -> Plan | Additive:
+    """Classify a change and, if it breaks readers, plan it. Fields in `kept` stay even if the wanted schema lacks them.
+
+    Raises:
+        PlanRefused: the schemas cannot be compared, or what was said about them does not fit.
+    """
+    said = said or Said()
+    lang = language(kind)
+    old, new = lang.leaves(_valid(kind, current)), lang.leaves(_valid(kind, wanted))
+    _refuse_unknown(said, old)
+    mappings, additions, notes = _in_place(kind, lang, wanted, old, new, level, said)
+    gone = {path: leaf for path, leaf in old.items() if path not in new and path not in kept}
+    # What was said to be the successor may be there already, from a migration that was given up.
+    named = {*said.renames.values(), *said.forward}
+    come = {path: leaf for path, leaf in new.items() if path not in old or (gone and path in named)}
+    if not gone and not mappings:
+        reasons = check_level(level, parse(kind, wanted), [parse(kind, current, strict=False)])
+        return Additive(tuple(come), tuple(r.message for r in reasons))
+    mappings += pair(gone, come, said)
+    additions = [*lang.missing(current, wanted), *additions]
+    for addition in additions:
+        leaves = lang.leaves(lang.with_added(current, [addition]))
+        loose = [p for p in leaves if p not in old]
+        if loose and kind == "AVRO":
+            notes.append(f"{addition.path} is optional in the registry: records from before the dual write lack it")
+    drops = tuple(dict.fromkeys(_highest(path, new) for m in mappings for path in m.old))
+    plan = Plan(kind, tuple(mappings), tuple(additions), drops, tuple(dict.fromkeys(notes)), policy or Policy())
+    return validated(plan.edited(said.forward, said.backward), lang.leaves(lang.with_added(current, additions)))
+
+
+def validated(plan: Plan, leaves: Map[str, Leaf]) -> Plan:
+    """The plan itself, if every expression can be parsed and reads what is there.
+
+    Raises:
+        PlanRefused: the first that does not.
+    """
+    for mapping in plan.mappings:
+        if mapping.change is Change.DROP:
+            continue
+        for target, sql in mapping.forward.items():
+            refuse_unless_valid(target, sql, [p for p in leaves if p not in plan.new])
+        for target, sql in mapping.backward.items():
+            refuse_unless_valid(target, sql, [p for p in leaves if p not in plan.old])
+        lacking = [p for p in mapping.new if p not in mapping.forward]
+        lacking += [p for p in mapping.old if p not in mapping.backward]
+        if lacking:
+            raise PlanRefused(f"There is no expression for {listed(lacking)}; give one with --forward or --backward.")
+    return plan
+
+
+def expanded(plan: Plan, text: str) -> str:
+    """A schema with both shapes."""
+    return language(plan.kind).with_added(text, plan.additions)
+
+
+def contracted(plan: Plan, text: str) -> str:
+    """A schema without the old shape."""
+    return language(plan.kind).without(text, plan.drops)
+
+
+def _valid(kind: str, text: str) -> str:
+    try:
+        parse(kind, text, strict=False)
+    except InvalidSchema as error:
+        raise PlanRefused(f"This is no {kind} schema: {error.reason}") from None
+    return text
+
+
+def _refuse_unknown(said: Said, old: Map[str, Leaf]) -> None:
+    for path in [*said.renames, *said.meaning, *said.names, *said.backward]:
+        if path not in old:
+            raise PlanRefused(f"{path!r} is no field of the current schema; it has {listed(list(old), 20)}.")
+
+
+def _in_place(
+    kind: str, lang: Language, wanted: str, old: Map[str, Leaf], new: Map[str, Leaf], level: str, said: Said
+) -> tuple[list[Mapping], list[Addition], list[str]]:
+    """Fields that keep their name but not their type or meaning: the new one needs a name of its own for a while."""
+    mappings, additions, notes = [], [], []
+    for path, source in old.items():
+        target = new.get(path)
+        if target is None:
+            continue
+        if source.definition != target.definition and not _widens(kind, source, target, level):
+            change = Change.RETYPE
+            name = said.names.get(path, f"{source.name}_{target.type}")
+        elif path in said.meaning or source.meaning != target.meaning:
+            change = Change.MEANING
+            name = said.meaning.get(path) or said.names.get(path) or f"{source.name}_v2"
+        else:
+            if source.doc != target.doc:
+                notes.append(f"the words about {path} changed; if its meaning did, say --meaning {path}=NEW_NAME")
+            continue
+        renamed = lang.renamed(Addition(source.parent, source.name, lang.field(wanted, path)), name)
+        made = lang.missing('{"type":"record","name":"R","fields":[]}', _record([renamed.definition])) if kind == "AVRO" else []
+        additions.append(Addition(source.parent, name, made[0].definition if made else renamed.definition))
+        moved = replace(target, path=renamed.path)
+        mappings.append(
+            one_to_one(source, moved, change, certain=False, why=f"{path} keeps its name but not its {_what(change)}")
+        )
+        notes.append(f"{path} becomes {renamed.path}; to have its name back, rename it in a migration of its own afterwards")
+    return mappings, additions, notes
+
+
+def _what(change: Change) -> str:
+    return "type" if change is Change.RETYPE else "meaning"
+
+
+def _widens(kind: str, source: Leaf, target: Leaf, level: str) -> bool:
+    """Does the subject's level take the new type in place of the old one?"""
+    if kind == "JSON":
+        one, other = ({"type": "object", "properties": {"f": leaf.definition}} for leaf in (source, target))
+        texts = json.dumps(one), json.dumps(other)
+    else:
+        texts = (_record([{"name": "f", "type": source.definition}]), _record([{"name": "f", "type": target.definition}]))
+    try:
+        return level != "NONE" and not check_level(level, parse(kind, texts[1]), [parse(kind, texts[0])])
+    except InvalidSchema:
+        return False
+
+
+def _record(fields: list[object]) -> str:
+    return json.dumps({"type": "record", "name": "R", "fields": fields})
+
+
+def _highest(path: str, kept: Map[str, Leaf]) -> str:
+    """The outermost field around a leaf of which nothing is kept."""
+    while "." in path:
+        parent = path.rpartition(".")[0]
+        if any(k == parent or k.startswith(parent + ".") for k in kept):
+            break
+        path = parent
+    return path

@@ -1,0 +1,49 @@
+"""Schema languages that a plan can be made in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from eventide.migration.faults import PlanRefused
+from eventide.migration.plan import Addition
+from eventide.migration.shape.leaf import Leaf
+
+
+class Language(Protocol):
+    """What a schema language must offer for its schemas to be migrated."""
+
+    def leaves(self, text: str) -> dict[str, Leaf]:
+        """Every leaf by its path, in the order of the schema."""
+
+    def missing(self, text: str, wanted: str) -> list[Addition]:
+        """The fields that a schema lacks and another has, optional so that readers of older records can do without."""
+
+    def with_added(self, text: str, additions: Sequence[Addition]) -> str:
+        """The schema with these fields, where it has not got them yet."""
+
+    def without(self, text: str, paths: Sequence[str]) -> str:
+        """The schema without these fields."""
+
+    def renamed(self, addition: Addition, name: str) -> Addition:
+        """The same addition under another name."""
+
+    def field(self, text: str, path: str) -> Any:
+        """The definition of one field as it stands, or none."""
+
+
+def language(kind: str) -> Language:
+    """The language of a schema type.
+
+    Raises:
+        PlanRefused: no plan can be made in it.
+    """
+    if kind == "AVRO":
+        from eventide.migration.shape.avro import AvroLanguage
+
+        return AvroLanguage()
+    if kind == "JSON":
+        from eventide.migration.shape.json_schema import JsonLanguage
+
+        return JsonLanguage()
+    raise PlanRefused(f"No plan can be made for {kind} schemas; AVRO and JSON can be planned.")

@@ -1,0 +1,85 @@
+"""A migration as people and programs are shown it: phase, gates, consumers, drift, and when it could be over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventide.migration.consumer import Standing
+from eventide.migration.facts import DriftFacts
+from eventide.migration.gathering import gather
+from eventide.migration.machine import Outcome, decide, gates_to
+from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
+from eventide.migration.planning import contracted, expanded
+from eventide.migration.rollout import Rollout
+from eventide.migration.timeline import estimate
+from eventide.registry.catalog import Catalog
+
+
+def status(catalog: Catalog, rollout: Rollout, migration: Migration) -> dict[str, Any]:
+    """Everything there is to know about a migration now."""
+    facts = gather(catalog, migration)
+    step = migration.phase.following if migration.phase.is_open else None
+    gates = gates_to(migration, step, facts, rollout.now) if step is not None else ()
+    return {
+        **migration.as_json(),
+        "next": None if step is None else step.value,
+        "gates": [g.as_json() for g in gates],
+        "conflicts": list(facts.conflicts),
+        "consumers": [_consumer(s) for s in facts.standings],
+        "drift": drift_json(facts.drift),
+        "examples": rollout.tables.examples(migration.name),
+        "schemas": _schemas(catalog, migration),
+        "estimate": estimate(migration, facts, rollout.now).as_json() if migration.phase.is_open else None,
+    }
+
+
+def can_contract(catalog: Catalog, rollout: Rollout, migration: Migration) -> dict[str, Any]:
+    """May the old shape go now? With every gate; being sure is not one of them."""
+    facts = gather(catalog, migration)
+    target = Phase.CONTRACTED if migration.phase is Phase.CONTRACT_READY else Phase.CONTRACT_READY
+    verdict = decide(migration, target, facts, rollout.now, confirmation=migration.name)
+    done = migration.phase is Phase.CONTRACTED
+    return {
+        "migration": migration.name,
+        "phase": migration.phase.value,
+        "can_contract": done or verdict.outcome is Outcome.MOVES,
+        "reason": "" if done else verdict.reason,
+        "gates": [g.as_json() for g in verdict.gates],
+    }
+
+
+def drift_json(drift: DriftFacts) -> dict[str, Any]:
+    """The counts as the service answers them."""
+    return {
+        "checked": drift.checked,
+        "agree": drift.agree,
+        "neither": drift.neither,
+        "old_only": drift.old_only,
+        "new_only": drift.new_only,
+        "differ": drift.differ,
+        "drifted": drift.drifted,
+        "last_checked_at": drift.last_checked_at,
+        "last_drift_at": drift.last_drift_at,
+    }
+
+
+def _consumer(standing: Standing) -> dict[str, Any]:
+    seen = standing.seen
+    return {
+        **standing.consumer.as_json(),
+        "state": standing.state.value,
+        "blocks": standing.blocks,
+        "why": standing.why,
+        "last_seen": seen.last,
+        "last_seen_old": seen.old,
+        "last_seen_new": seen.new,
+    }
+
+
+def _schemas(catalog: Catalog, migration: Migration) -> dict[str, str]:
+    latest = catalog.session.latest(migration.subject)
+    if latest is None or latest.kind != migration.plan.kind or not migration.phase.is_open:
+        return {}
+    both = expanded(migration.plan, latest.text)
+    return {"expanded": both, "contracted": contracted(migration.plan, both)}

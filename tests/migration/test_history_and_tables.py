@@ -1,0 +1,160 @@
+"""History filled and brought back; tables changed step by step, none before its phase."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import polars as pl
+import pytest
+
+from eventide.migration import history
+from eventide.migration.history import HistoryRefused, fill
+from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
+from eventide.migration.planning import expanded, propose
+from eventide.migration.shape import language
+from eventide.migration.tablerun import TableRefused, connect, planned, run_next
+from eventide.migration.upcast import Upcast
+from tests.migration.desk import CREATED_AT, FARE, PRICING, RENAME, SIGNUP_DATE, USER_ID, record
+from tests.migration.test_drift import FARES, FOUR, rides
+
+PLAN = propose("AVRO", record(USER_ID, SIGNUP_DATE), record(USER_ID, CREATED_AT), said=RENAME)
+LEAVES = language("AVRO").leaves(expanded(PLAN, record(USER_ID, SIGNUP_DATE)))
+
+
+@pytest.fixture
+def landed(tmp_path):
+    for day in range(4):
+        directory = tmp_path / "in" / f"day={day}"
+        directory.mkdir(parents=True)
+        rides(100 * (day + 1)).tail(100).drop("pricing").write_parquet(directory / "part.parquet")
+    return tmp_path / "in"
+
+
+def everything(path) -> pl.DataFrame:
+    return pl.concat([pl.read_parquet(p, hive_partitioning=False) for p in sorted(path.rglob("*.parquet"))])
+
+
+def test_a_backfill_that_was_stopped_goes_on_where_it_was(landed, monkeypatch):
+    how = Upcast.of(FARES, keep=True)
+    done, write = [], history._rewrite
+
+    def dies(*arguments):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(write(*arguments))
+        return done[-1]
+
+    monkeypatch.setattr(history, "_rewrite", dies)
+    with pytest.raises(KeyboardInterrupt):
+        fill(str(landed), how, "m")
+    monkeypatch.undo()
+    assert fill(str(landed), how, "m") == history.Filled(2, 2, 200)
+    assert fill(str(landed), how, "m") == history.Filled(0, 4, 0)
+    found = everything(landed)
+    assert found.columns == ["ride_id", "fare_cents", "pricing"]
+    assert found["pricing"].struct.field("base").to_list() == found["fare_cents"].to_list()
+    # A file that came later, or was replaced, is done then.
+    rides(10).drop("pricing").write_parquet(landed / "day=0" / "late.parquet")
+    assert fill(str(landed), how, "m").rows == 10
+
+
+def test_a_crash_between_file_and_mark_repeats_the_file_alike(landed):
+    how = Upcast.of(FARES, keep=True)
+    fill(str(landed), how, "m")
+    before = everything(landed)
+    for mark in (landed / history.MARKS / "m").iterdir():
+        mark.unlink()
+    assert fill(str(landed), how, "m").files == 4
+    assert everything(landed).equals(before)
+
+
+def test_a_dropped_field_is_rebuilt_as_it_was_recorded_and_computed_where_it_was_not(tmp_path):
+    both = rides(100).with_columns(fare_cents=pl.col("fare_cents") + (pl.col("ride_id") == 7))  # one was recorded otherwise
+    (tmp_path / "dual").mkdir()
+    (tmp_path / "now").mkdir()
+    both.head(60).write_parquet(tmp_path / "dual" / "a.parquet")
+    rides(100).drop("fare_cents").write_parquet(tmp_path / "now" / "a.parquet")
+    how = Upcast.of(FARES, "old", keep=True)
+    fill(str(tmp_path / "now"), how, "m-old", target=str(tmp_path / "out"), history=str(tmp_path / "dual"), key=("ride_id",))
+    found = everything(tmp_path / "out").sort("ride_id")
+    assert found["fare_cents"].to_list() == both["fare_cents"].to_list()
+    with pytest.raises(HistoryRefused, match="--key"):
+        fill(str(tmp_path / "now"), how, "x", target=str(tmp_path / "other"), history=str(tmp_path / "dual"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(HistoryRefused, match="no Parquet files"):
+        fill(str(tmp_path / "empty"), how, "x")
+
+
+def test_a_delta_table_is_filled_in_one_commit(tmp_path):
+    deltalake = pytest.importorskip("deltalake")
+    path = str(tmp_path / "rides")
+    deltalake.write_deltalake(path, rides(50).drop("pricing").to_arrow(compat_level=pl.CompatLevel.oldest()))
+    how = Upcast.of(FARES, keep=True)
+    assert history.fill_delta(path, how)["rows"] == 50
+    version = deltalake.DeltaTable(path).version()
+    assert history.fill_delta(path, how) == {"version": version, "rows": 0}
+    assert pl.read_delta(path)["pricing"].struct.field("base").to_list() == rides(50)["fare_cents"].to_list()
+
+
+def at(phase: Phase, plan=PLAN) -> Migration:
+    return Migration("m", "users", plan, 0, phase=phase)
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "app.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE users (user_id INTEGER PRIMARY KEY, signup_date TEXT, name TEXT)")
+        rows = [(i, str(d), f"u{i}") for i, d in FOUR.select("user_id", "signup_date").iter_rows()]
+        connection.executemany("INSERT INTO users VALUES (?, ?, ?)", [*rows, (5, None, "u5")])
+    return f"sqlite:///{path}"
+
+
+def test_a_table_follows_the_phases(database):
+    here = connect(database)
+    assert run_next(here, at(Phase.PLAN), "users", LEAVES) == []
+    assert run_next(here, at(Phase.EXPAND), "users", LEAVES) == ["add created_at", "fill created_at"]
+    assert here.run('SELECT user_id, created_at FROM "users" ORDER BY 1')[0] == [
+        (1, "2025-09-14 00:00:00"), (2, "2025-09-15 00:00:00"), (3, "2025-09-16 00:00:00"), (4, "2025-09-17 00:00:00"), (5, None),
+    ]  # fmt: skip
+    assert run_next(here, at(Phase.EXPAND), "users", LEAVES) == []
+    with pytest.raises(TableRefused, match="'view' may run from migrate on, and m is in dual_write"):
+        run_next(here, at(Phase.DUAL_WRITE), "users", LEAVES, upto="view")
+    assert run_next(here, at(Phase.MIGRATE), "users", LEAVES) == ["view"]
+    assert here.run('SELECT * FROM "v_users" WHERE user_id = 1')[0] == [(1, "u1", "2025-09-14 00:00:00")]
+    with pytest.raises(TableRefused, match="'drop signup_date' may run from contracted on"):
+        run_next(here, at(Phase.CONTRACT_READY), "users", LEAVES, upto="drop signup_date")
+    assert here.columns("users") == ["user_id", "signup_date", "name", "created_at"]
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+    assert here.columns("users") == ["user_id", "name", "created_at"]
+    assert all(done for _, done in planned(here, at(Phase.CONTRACTED), "users", LEAVES))
+
+
+def test_a_step_that_fails_leaves_nothing_behind_and_one_done_by_hand_is_taken_as_done(database):
+    here = connect(database)
+    here.run('ALTER TABLE "users" ADD COLUMN "created_at" TEXT')
+    assert run_next(here, at(Phase.EXPAND), "users", LEAVES, upto="add created_at") == ["add created_at"]
+    here.run('CREATE VIEW "v_users" AS SELECT 1')
+    with pytest.raises(sqlite3.OperationalError):
+        run_next(here, at(Phase.MIGRATE), "users", LEAVES)
+    assert [step.name for step, done in planned(here, at(Phase.MIGRATE), "users", LEAVES) if not done] == [
+        "view",
+        "drop signup_date",
+    ]
+
+
+def test_an_aborted_migration_changes_no_table(database):
+    assert run_next(connect(database), at(Phase.ABORTED), "users", LEAVES) == []
+
+
+def test_large_tables_are_filled_in_small_transactions(tmp_path):
+    path = tmp_path / "rides.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE rides (ride_id INTEGER PRIMARY KEY, fare_cents INTEGER)")
+        connection.executemany("INSERT INTO rides VALUES (?, ?)", rides(25_000).select("ride_id", "fare_cents").iter_rows())
+    plan = propose("AVRO", record(USER_ID, FARE), record(USER_ID, PRICING))
+    leaves = language("AVRO").leaves(expanded(plan, record(USER_ID, FARE)))
+    here = connect(f"sqlite:///{path}")
+    run_next(here, at(Phase.EXPAND, plan), "rides", leaves)
+    assert here.run("SELECT COUNT(*), SUM(pricing_base) = SUM(fare_cents), SUM(pricing_tax) FROM rides")[0] == [(25_000, 1, 0)]

@@ -1,0 +1,59 @@
+"""The same on PostgreSQL: the rollout in its registry, and a table of its own."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from eventide.migration.consumer import Shape
+from eventide.migration.phase import Phase
+from eventide.migration.tablerun import TableRefused, connect, run_next
+from tests.migration.desk import Desk, field_names
+from tests.migration.test_history_and_tables import LEAVES, at
+from tests.migration.test_phases import QUICK, declare, drift, go, reads, refused
+from tests.registry.conftest import fresh_database
+
+
+@pytest.fixture
+def url(postgres_server):
+    return fresh_database(str(postgres_server.dsn))
+
+
+def test_the_rollout_in_a_postgresql_registry(url, tmp_path):
+    desk = Desk(tmp_path, url)
+    desk.planned(policy=QUICK)
+    for step in ("expand", "dual_write"):
+        go(desk, step)
+    drift(desk, 1, agree=5, differ=1)
+    assert "1 of 6 events drift" in refused(desk, "migrate")
+    go(desk, "expand")
+    go(desk, "dual_write")
+    desk.do(lambda r: r.report_drift("m", "p", 2, {"agree": 7}, [{"kind": "differ"}]))
+    go(desk, "migrate")
+    declare(desk, "billing", "old")
+    assert "billing" in refused(desk, "contract_ready")
+    desk.now += 1
+    declare(desk, "billing", "new")
+    desk.now += 1
+    reads(desk, "billing", "created_at")
+    go(desk, "contract_ready")
+    go(desk, "contracted", confirmation="m")
+    assert field_names(desk.latest("users")) == ["user_id", "created_at"]
+    assert desk.do(lambda r: r.find("m")).phase is Phase.CONTRACTED
+    assert desk.do(lambda r: r.tables.consumers("m"))[0].shape is Shape.NEW
+    desk.store.close()
+
+
+def test_a_postgresql_table_follows_the_phases(url):
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE users (user_id BIGINT PRIMARY KEY, signup_date DATE, name TEXT)")
+        connection.execute("INSERT INTO users SELECT i, DATE '2025-09-14' + i::int, 'u' FROM generate_series(1, 25000) i")
+    here = connect(url)
+    assert run_next(here, at(Phase.EXPAND), "users", LEAVES) == ["add created_at", "fill created_at"]
+    assert here.run("SELECT COUNT(*) FROM users WHERE created_at::date = signup_date")[0] == [(25_000,)]
+    assert run_next(here, at(Phase.MIGRATE), "users", LEAVES) == ["view"]
+    with pytest.raises(TableRefused):
+        run_next(here, at(Phase.CONTRACT_READY), "users", LEAVES, upto="drop signup_date")
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+    assert here.run("SELECT COUNT(created_at) FROM v_users")[0] == [(25_000,)]
+    assert here.columns("users") == ["user_id", "name", "created_at"]
