@@ -57,7 +57,7 @@ class Memory(threading.Thread):
         super().__init__(daemon=True)
         self.peak, self.ended = 0, False
 
-    def run(self) -> None:  # noqa: D102
+    def run(self) -> None:
         while not self.ended:
             self.peak = max(self.peak, sum(held(pid) for pid in tree(os.getpid())))
             time.sleep(0.1)
