@@ -41,19 +41,17 @@ def demo(directory: str, rows: int) -> None:
 
 def payments(console: Console, root: Path, rows: int) -> None:
     """The pipeline itself, then what it says."""
-    from eventide.testing.diwali import HELD_BACK, night_before, write_landing
+    from eventide.testing.diwali import night_before, write_landing
 
     start = night_before(datetime.now(UTC))
     console.print(f"\n[bold]An hour of payments, four cities[/bold]   {rows:,} payments, written to {root}/landing")
-    write_landing(root / "landing", start, rows=rows)
+    late = write_landing(root / "landing", start, rows=rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LossWarning)  # the demo allows twenty minutes on purpose
         described = pipeline(root)
     watch(described, console, until_caught_up=True, interval="1 second")
     held = start + timedelta(minutes=30)
-    console.print(
-        f"\n[bold]The minute that Lucknow held back[/bold]   {held:%H:%M}, {HELD_BACK:,} payments came 16 minutes late\n"
-    )
+    console.print(f"\n[bold]The minute that Lucknow held back[/bold]   {held:%H:%M}, {late:,} payments came 16 minutes late\n")
     console.print(indented(corrections(root, held)))
     console.print(
         f"\n  look into it     sqlite3 {root}/upi.db .tables"

@@ -20,16 +20,16 @@ def night_before(now: datetime) -> datetime:
 def write_landing(
     root: Path, begin: datetime, *, rows: int = 600_000, minutes: int = 60, files: int = 15, seed: int = 11
 ) -> int:
-    """Write the night as Parquet files, one directory for each city; gives the number of payments.
+    """Write the night as Parquet files, one directory for each city; gives how many payments the tower held back.
 
-    Most payments arrive within a second, some half a minute late; 1,824 of minute 30 wait in Lucknow for 16 minutes.
+    Most payments arrive within a second, some half a minute late; those of minute 30 (at most 1,824) wait in Lucknow for 16 minutes.
     """
     import numpy as np
     import polars as pl
 
     rng = np.random.default_rng(seed)
     start = int(begin.timestamp()) * 1_000_000
-    written = 0
+    held = 0
     for index, city in enumerate(CITIES):
         count = rows // len(CITIES)
         happened = np.sort(start + rng.integers(0, minutes * MINUTE, count))
@@ -37,6 +37,7 @@ def write_landing(
         delay = np.where(slow, rng.integers(20, 60, count) * 1_000_000, rng.integers(0, 1_000_000, count))
         if city == "lucknow":
             tower = np.flatnonzero((happened >= start + 30 * MINUTE) & (happened < start + 31 * MINUTE))[:HELD_BACK]
+            held = len(tower)
             delay[tower] = start + 46 * MINUTE + 22_000_000 - happened[tower]
         frame = pl.DataFrame(
             {
@@ -46,11 +47,11 @@ def write_landing(
                 "paise": rng.integers(100, 5_000_000, count),
             }
         ).sort("arrived_at", maintain_order=True)
-        written += _in_files(root / city, frame, files, index)
-    return written
+        _in_files(root / city, frame, files, index)
+    return held
 
 
-def _in_files(directory: Path, frame: object, files: int, index: int) -> int:
+def _in_files(directory: Path, frame: object, files: int, index: int) -> None:
     import polars as pl
 
     assert isinstance(frame, pl.DataFrame)
@@ -63,4 +64,3 @@ def _in_files(directory: Path, frame: object, files: int, index: int) -> int:
         landed = part["arrived_at"].max()
         assert isinstance(landed, datetime)
         os.utime(path, (landed.timestamp() + index, landed.timestamp() + index))
-    return len(frame)
