@@ -103,6 +103,11 @@ def _safe_sum(values: pl.Series, column: pl.Expr) -> pl.Expr:
     return column.cast(pl.Int128).sum()
 
 
+def exact_total(values: pl.Series) -> int:
+    """The sum of whole numbers, which may be larger than any of its kind can hold."""
+    return int(pl.select(_safe_sum(values, pl.lit(values))).item() or 0)
+
+
 def _fitting(total: pl.Series, name: str) -> pl.Series:
     low, high = total.min(), total.max()
     for edge in (low, high):

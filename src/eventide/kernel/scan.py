@@ -210,7 +210,7 @@ class LaneScanner:
         weighed = aggregate.weighed(self.shape.plan.aggregates, sure.schema)
         if weighed is not None:
             index, column = weighed
-            total = int(sure[column].cast(pl.Int128).sum() or 0)
+            total = aggregate.exact_total(sure[column])
             self.found.counts[f"value_{index}"] = self.found.counts.get(f"value_{index}", 0) + total
 
     def _remember_joining(self, rows: pl.DataFrame) -> None:
