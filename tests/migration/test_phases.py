@@ -229,6 +229,16 @@ def test_a_batch_is_counted_once_and_a_new_dual_write_counts_anew(desk):
     assert desk.do(lambda r: r.tables.drift("m"))[0].checked == 0
 
 
+def test_events_from_before_the_dual_write_that_are_read_late_are_no_drift(desk):
+    to_dual_write(desk)
+    counts = {"agree": 3, "old_only": 4}
+    desk.do(lambda r: r.report_drift("m", "p", 1, counts, [{"kind": "old_only"}], until=desk.now - 1))
+    found = desk.do(lambda r: (r.tables.drift("m")[0], r.tables.examples("m")))
+    assert (found[0].checked, found[0].drifted, found[1]) == (3, 0, [])
+    desk.do(lambda r: r.report_drift("m", "p", 2, counts, [{"kind": "old_only"}], until=desk.now))
+    assert desk.do(lambda r: r.tables.drift("m"))[0].old_only == 4
+
+
 def test_records_of_the_old_shape_within_retention_hold_the_contract(desk):
     to_migrate(desk, replace(QUICK, retention=DAY))
     assert "records in the old shape are kept until" in refused(desk, "contract_ready")

@@ -29,6 +29,10 @@ class Shell:
         assert ran.exit_code == exits, (arguments, ran.exit_code, ran.output, ran.exception)
         return ran.output
 
+    def quiet(self, *arguments: str) -> int:
+        """Only the exit status."""
+        return CliRunner().invoke(main, ["migrate", *arguments, "--url", self.url]).exit_code
+
 
 @pytest.fixture
 def service(swift_path):

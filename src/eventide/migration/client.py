@@ -38,12 +38,30 @@ class MigrationClient:
         examples: Sequence[Any] = (),
         *,
         everything: bool = False,
+        until: int | None = None,
     ) -> bool:
         """Report what a check found in a batch; says whether it counted."""
-        body = {**counts, "source": source, "batch": batch, "examples": list(examples), "everything": everything}
+        body = {
+            **counts,
+            "source": source,
+            "batch": batch,
+            "examples": list(examples),
+            "everything": everything,
+            "until": until,
+        }
         return bool(self("POST", name, "/drift", body)["counted"])
 
     def report_selected(self, subject: str, columns: Sequence[str], *, client: str = "", environment: str = "") -> None:
         """Say which columns of a subject this consumer selects."""
         body = {"client": client or self._registry.name, "environment": environment, "columns": list(columns)}
         self._registry.call("POST", f"/eventide/v1/subjects/{quote(subject, safe='')}/selected", body)
+
+    def reader(self, name: str) -> str:
+        """A schema that reads every record of an open migration, from before it to after it."""
+        return str(self("GET", name)["schemas"]["reader"])
+
+
+def open_migration(name: str, registry: str, *, token: str | None = None) -> Migration:
+    """The migration of that name, asked of the registry at a URL."""
+    with RegistryClient(registry, token=token, name="eventide-migration") as client:
+        return MigrationClient(client).migration(name)

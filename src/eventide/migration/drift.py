@@ -21,10 +21,11 @@ NAMES = ("neither", "agree", "new_only", "old_only", "differ")
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """How many events were of each kind, and the first that drifted."""
+    """How many events were of each kind, the first that drifted, and when the last of those was written (in ms)."""
 
     counts: Map[str, int]
     examples: tuple[Map[str, Any], ...] = ()
+    until: int | None = None
 
     @property
     def checked(self) -> int:
@@ -43,7 +44,8 @@ class DriftReport:
     def plus(self, other: DriftReport, most: int = 100) -> DriftReport:
         """Both reports as one; the earlier examples are kept."""
         counts = {kind: self.counts[kind] + other.counts[kind] for kind in NAMES}
-        return DriftReport(counts, (*self.examples, *other.examples)[:most])
+        until = max((at for at in (self.until, other.until) if at is not None), default=None)
+        return DriftReport(counts, (*self.examples, *other.examples)[:most], until)
 
 
 NOTHING = DriftReport(dict.fromkeys(NAMES, 0))
@@ -67,6 +69,8 @@ class DriftCheck:
     leaves: Map[str, Leaf] = field(default_factory=dict)
     key: Sequence[str] = ()
     most: int = 20
+    written: str | None = None
+    """The column that says when an event was written, in microseconds since 1970."""
 
     def __call__(self, frame: pl.DataFrame | pl.LazyFrame) -> DriftReport:
         """Check every event of a frame."""
@@ -75,7 +79,11 @@ class DriftCheck:
         found = dict(worst.value_counts().iter_rows())
         counts = {name: int(found.get(kind, 0)) for kind, name in enumerate(NAMES)}
         bad = judged.with_row_index("__row").filter(pl.col("__kind") > AGREE).head(self.most)
-        return DriftReport(counts, tuple(_example(row) for row in bad.iter_rows(named=True)))
+        until = None
+        if self.written is not None and len(bad):
+            latest = frame.lazy().select(self.written).collect().filter(worst > AGREE).to_series().max()
+            until = int(latest) // 1_000 if isinstance(latest, int) else None
+        return DriftReport(counts, tuple(_example(row) for row in bad.iter_rows(named=True)), until)
 
     def judged(self, frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
         """The leaves of every event, what the new shape says the old one should be, and the kind."""

@@ -102,6 +102,11 @@ def contracted(plan: Plan, text: str) -> str:
     return language(plan.kind).without(text, plan.drops)
 
 
+def readable(plan: Plan, text: str) -> str:
+    """A schema that reads every record of a migration, from before it to after it: both shapes, both optional."""
+    return language(plan.kind).loosened(expanded(plan, text), plan.drops)
+
+
 def _valid(kind: str, text: str) -> str:
     try:
         parse(kind, text, strict=False)

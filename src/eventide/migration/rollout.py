@@ -260,14 +260,29 @@ class Rollout:
     # drift and history
 
     def report_drift(
-        self, name: str, source: str, batch: int, counts: Map[str, int], examples: Sequence[Any], *, everything: bool = False
+        self,
+        name: str,
+        source: str,
+        batch: int,
+        counts: Map[str, int],
+        examples: Sequence[Any],
+        *,
+        everything: bool = False,
+        until: int | None = None,
     ) -> bool:
-        """Add what a drift check found in one batch; says whether it counted (a batch counts once, and only in time)."""
+        """Add what a drift check found in one batch; says whether it counted (a batch counts once, and only in time).
+
+        `until` is when the last drifting event was written: one from before both shapes were written, that a pipeline
+        only comes to read now, is no drift.
+        """
         migration = self.find(name)
         last = self.tables.last_batch(name, source)
         if not migration.writes_both or (last is not None and batch <= last):
             return False
         found = {kind: int(counts.get(kind, 0)) for kind in KINDS}
+        if until is not None and migration.both_since is not None and until < migration.both_since:
+            found |= {"old_only": 0, "new_only": 0, "differ": 0}
+            examples = ()
         scanned = everything and found["old_only"] == 0
         self.tables.add_drift(name, source, batch, found, self.now, scanned)
         self.tables.add_examples(name, examples)

@@ -163,7 +163,7 @@ def post_expire(catalog: Catalog, request: Request) -> Answer:
 
 @routes.write("POST", _ONE + "/drift", "report_drift", role=Role.READ)
 def post_drift(catalog: Catalog, request: Request) -> Answer:
-    """What a check found in one batch: `{source, batch, agree, neither, old_only, new_only, differ, examples, everything}`."""
+    """What a check found in one batch: `{source, batch, agree, neither, old_only, new_only, differ, examples, everything, until}`."""
     rollout, migration = _found(catalog, request, Role.READ)
     body = bodies.as_object(request, "body")
     source, batch = bodies.text(body, "source"), _moment(body, "batch")
@@ -172,7 +172,9 @@ def post_drift(catalog: Catalog, request: Request) -> Answer:
     if not source or batch is None or not isinstance(examples, list) or len(examples) > _MOST_EXAMPLES:
         raise faults.invalid(f"A drift report needs a source, a batch number, and at most {_MOST_EXAMPLES} examples.")
     everything = bodies.boolean(body, "everything") or False
-    counted = rollout.report_drift(migration.name, source, batch, counts, examples, everything=everything)
+    counted = rollout.report_drift(
+        migration.name, source, batch, counts, examples, everything=everything, until=_moment(body, "until")
+    )
     return Answer({"counted": counted, "phase": migration.phase.value})
 
 

@@ -10,7 +10,7 @@ from eventide.migration.gathering import gather
 from eventide.migration.machine import Outcome, decide, gates_to
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
-from eventide.migration.planning import contracted, expanded
+from eventide.migration.planning import contracted, expanded, readable
 from eventide.migration.rollout import Rollout
 from eventide.migration.timeline import estimate
 from eventide.registry.catalog import Catalog
@@ -82,4 +82,5 @@ def _schemas(catalog: Catalog, migration: Migration) -> dict[str, str]:
     if latest is None or latest.kind != migration.plan.kind or not migration.phase.is_open:
         return {}
     both = expanded(migration.plan, latest.text)
-    return {"expanded": both, "contracted": contracted(migration.plan, both)}
+    reader = readable(migration.plan, latest.text)
+    return {"expanded": both, "contracted": contracted(migration.plan, both), "reader": reader}

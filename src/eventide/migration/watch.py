@@ -18,7 +18,7 @@ from eventide.migration.migration import Migration
 from eventide.migration.shape import Leaf
 
 log = logging.getLogger(__name__)
-_DEAD = "__dead"
+_DEAD, _ARRIVAL = "__dead", "__arrival"
 
 
 @dataclass
@@ -65,20 +65,24 @@ class DriftWatch:
         if _DEAD in rows.columns and rows[_DEAD].null_count() < len(rows):
             alive = rows.filter(pl.col(_DEAD).is_null())
         if len(alive):
-            found = DriftCheck(self.mappings, self.leaves, self.key, self.most)(alive)
+            written = _ARRIVAL if _ARRIVAL in rows.columns else None
+            found = DriftCheck(self.mappings, self.leaves, self.key, self.most, written)(alive)
             self._seen = self._seen.plus(found, self.most)
         return rows
 
     def seen(self) -> Any:
         """On a worker: what was found since it was last asked."""
         found, self._seen = self._seen, NOTHING
-        return {"counts": dict(found.counts), "examples": list(found.examples)} if found.checked else None
+        if not found.checked:
+            return None
+        return {"counts": dict(found.counts), "examples": list(found.examples), "until": found.until}
 
     def told(self, pipeline: str, batch: int, seen: list[Any]) -> None:
         """On the driver: add up a batch and report it."""
         found = NOTHING
         for each in seen:
-            found = found.plus(DriftReport({k: int(each["counts"][k]) for k in NAMES}, tuple(each["examples"])), self.most)
+            counts = {k: int(each["counts"][k]) for k in NAMES}
+            found = found.plus(DriftReport(counts, tuple(each["examples"]), each["until"]), self.most)
         if not found.checked:
             return
         self.total = self.total.plus(found, self.most)
@@ -95,7 +99,9 @@ class DriftWatch:
                 while self._waiting:
                     pipeline, batch, found = self._waiting[0]
                     source = f"pipeline {pipeline}"
-                    MigrationClient(client).report_drift(self.migration, source, batch, found.counts, found.examples)
+                    MigrationClient(client).report_drift(
+                        self.migration, source, batch, found.counts, found.examples, until=found.until
+                    )
                     del self._waiting[0]
         except EventideError as error:
             log.warning("the drift of %d batches waits for the registry: %s", len(self._waiting), error)

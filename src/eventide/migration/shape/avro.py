@@ -53,6 +53,17 @@ class AvroLanguage:
                 record["fields"] = [f for f in record["fields"] if f["name"] != name]
         return json.dumps(root)
 
+    def loosened(self, text: str, paths: Sequence[str]) -> str:
+        """The schema with these fields optional, so that it reads records with and without them."""
+        root = _root(text)
+        names = _names(root)
+        for path in paths:
+            parent, _, name = path.rpartition(".")
+            record = _record_at(root, parent, names)
+            if record is not None:
+                record["fields"] = [_loose(f) if f["name"] == name else f for f in record["fields"]]
+        return json.dumps(root)
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
         return Addition(addition.parent, name, {**addition.definition, "name": name})
@@ -158,10 +169,14 @@ def _missing(mine: Any, theirs: Any, prefix: str, my_names: Names, their_names: 
             yield from _missing(inside, around, f"{path}.", my_names, their_names)
 
 
+def _loose(definition: Any) -> Any:
+    inner = definition["type"] if isinstance(definition["type"], list) else [definition["type"]]
+    return {**definition, "type": ["null", *(branch for branch in inner if branch != "null")], "default": None}
+
+
 def _optional(definition: Any) -> Any:
     """The field as readers of records without it can take it; an alias would make them read the old one into it."""
     kept = {k: v for k, v in definition.items() if k != "aliases"}
     if "default" in kept:
         return kept
-    inner = kept["type"] if isinstance(kept["type"], list) else [kept["type"]]
-    return {**kept, "type": ["null", *(branch for branch in inner if branch != "null")], "default": None}
+    return _loose(kept)

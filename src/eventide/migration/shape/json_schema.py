@@ -51,6 +51,16 @@ class JsonLanguage:
                         del at["required"]
         return json.dumps(root)
 
+    def loosened(self, text: str, paths: Sequence[str]) -> str:
+        """The schema with these properties no longer required."""
+        root = _root(text)
+        for path in paths:
+            parent, _, name = path.rpartition(".")
+            at = _object_at(root, parent)
+            if at is not None and name in at.get("required", ()):
+                at["required"] = [n for n in at["required"] if n != name]
+        return json.dumps(root)
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
         return Addition(addition.parent, name, addition.definition)

@@ -25,6 +25,9 @@ class Language(Protocol):
     def without(self, text: str, paths: Sequence[str]) -> str:
         """The schema without these fields."""
 
+    def loosened(self, text: str, paths: Sequence[str]) -> str:
+        """The schema with these fields optional, so that it reads records with and without them."""
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
 
