@@ -88,7 +88,7 @@ class Inside:
     spent = 0.0
 
     @classmethod
-    def watch(cls) -> None:  # noqa: D102
+    def watch(cls) -> None:
         for name in ("see", "close"):
             setattr(LatenessWitness, name, cls._timed(getattr(LatenessWitness, name)))
 
