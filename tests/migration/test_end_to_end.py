@@ -41,9 +41,7 @@ def broker():
 def spark():
     from eventide.engine.session import KAFKA
 
-    session = local_session([KAFKA], name="migration-tests")
-    yield session
-    session.stop()
+    return local_session([KAFKA], name="migration-tests")
 
 
 class World:

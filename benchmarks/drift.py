@@ -1,0 +1,155 @@
+"""What the drift check costs a pipeline: CPU seconds of driver, JVM and workers with and without it, in alternating pairs.
+
+    python benchmarks/drift.py [--source files|kafka] [--pairs 9] [--rows 1000000] [--drift 0.001]
+
+The whole pipeline runs each time, on a warm session, over the same rows with a fresh state. CPU seconds of all its processes, not wall
+time, so that neighbours count less; pairs alternate, so that a slow spell hits both sides. What the check counted is compared with what
+was put in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import eventide as ev
+from eventide.engine.session import KAFKA, local_session
+from eventide.migration import Change, DriftWatch, Mapping
+from eventide.testing.broker import KafkaBroker
+
+FARES = Mapping(
+    Change.NEST,
+    ("fare_cents",),
+    ("pricing.base", "pricing.surge", "pricing.tax"),
+    {"pricing.base": "fare_cents", "pricing.surge": "0", "pricing.tax": "0"},
+    {"fare_cents": "pricing.base + pricing.surge + pricing.tax"},
+)
+DDL = "ts timestamp, zone bigint, fare_cents bigint, pricing struct<base: bigint, surge: bigint, tax: bigint>"
+
+
+def rides(rows: int, drift: float) -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    base, surge, tax = rng.integers(300, 9_000, rows), rng.integers(0, 5, rows) * 100, rng.integers(10, 900, rows)
+    wrong = np.zeros(rows, dtype=np.int64)
+    wrong[rng.choice(rows, round(rows * drift), replace=False)] = 1
+    return pl.DataFrame(
+        {
+            "ts": pl.Series(np.arange(rows, dtype=np.int64) * 1_000, dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
+            "zone": rng.integers(0, 200, rows),
+            "fare_cents": base + surge + tax + wrong,
+            "pricing": pl.DataFrame({"base": base, "surge": surge, "tax": tax}).to_struct(),
+        }
+    )
+
+
+def cpu(exclude: set[int]) -> float:
+    """CPU seconds of this process and all below it, those that have ended included."""
+    parents, spent = {}, {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(name)], spent[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
+    total, below = 0, [os.getpid()]
+    while below:
+        pid = below.pop()
+        total += spent.get(pid, 0)
+        below += [child for child, parent in parents.items() if parent == pid and child not in exclude]
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def once(source: Any, spark: Any, watch: DriftWatch | None, exclude: set[int]) -> float:
+    state = tempfile.mkdtemp(prefix="drift-")
+    if watch is not None:
+        source = source.map(watch)
+    sums = source.window(ev.tumbling("1 minute"), by="zone").agg(total=ev.sum("fare_cents"), n=ev.count())
+    pipeline = ev.Pipeline("rides", sums.to("totals", late=ev.drop()), state=state)
+    start = cpu(exclude)
+    pipeline.run(spark)
+    spent = cpu(exclude) - start
+    shutil.rmtree(state)
+    return spent
+
+
+def interval(shares: list[float], draws: int = 10_000) -> tuple[float, float]:
+    """The 95% bootstrap interval of the median."""
+    rng = random.Random(0)
+    medians = sorted(statistics.median(rng.choices(shares, k=len(shares))) for _ in range(draws))
+    return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
+
+
+def produce(frame: pl.DataFrame, broker: KafkaBroker) -> None:
+    from confluent_kafka import Producer
+
+    broker.create_topic("rides", partitions=2, retention_ms="-1")
+    producer = Producer({"bootstrap.servers": broker.servers, "queue.buffering.max.messages": 10_000_000})
+    lines = frame.with_columns(pl.col("ts").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")).write_ndjson().encode().splitlines()
+    for i, line in enumerate(lines):
+        producer.produce("rides", line, partition=i % 2)
+        if i % 100_000 == 0:
+            producer.flush()
+    producer.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", choices=["files", "kafka"], default="kafka")
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--drift", type=float, default=0.001)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    frame = rides(asked.rows, asked.drift)
+    more: dict[str, Any] = {"event_time": "ts", "watermark": ev.bounded("30 seconds"), "max_ahead": None}
+    with tempfile.TemporaryDirectory() as landing:
+        exclude: set[int] = set()
+        broker = None
+        if asked.source == "kafka":
+            broker = KafkaBroker().start()
+            exclude = {broker.pid} if broker.pid else set()
+            produce(frame, broker)
+            source: Any = ev.kafka("rides", servers=broker.servers, topic="rides", value=ev.json(DDL), **more)
+        else:
+            for lane in range(2):
+                os.makedirs(f"{landing}/{lane}")
+                frame.gather_every(2, lane).write_parquet(f"{landing}/{lane}/rides.parquet")
+            source = ev.files("rides", landing, schema=DDL, **more)
+        spark = local_session([KAFKA] if broker else [], name="drift")
+        for _ in range(2):
+            once(source, spark, None, exclude), once(source, spark, DriftWatch("pricing", (FARES,)), exclude)
+        shares = []
+        for nth in range(asked.pairs):
+            both = {}
+            for checked in (True, False) if nth % 2 else (False, True):
+                watch = DriftWatch("pricing", (FARES,)) if checked else None
+                both[checked] = once(source, spark, watch, exclude)
+                if watch is not None:
+                    counts = watch.total.counts
+                    assert counts["differ"] == round(asked.rows * asked.drift), counts
+                    assert watch.total.checked == asked.rows, counts
+            shares.append(both[True] / both[False] - 1)
+            print(f"pair {nth + 1}: {both[False]:.2f} s without, {both[True]:.2f} s with ({shares[-1]:+.1%})", flush=True)
+        low, high = interval(shares)
+        print(
+            f"{asked.source}, {asked.rows:,} rows, {round(asked.rows * asked.drift):,} of them drifting, all counted: "
+            f"{statistics.median(shares):+.1%} CPU seconds (95% interval {low:+.1%} to {high:+.1%}, {asked.pairs} pairs)"
+        )
+        spark.stop()
+        if broker is not None:
+            broker.remove()
+
+
+if __name__ == "__main__":
+    main()
