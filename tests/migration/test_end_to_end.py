@@ -15,33 +15,18 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.engine.session import local_session
 from eventide.migration import DriftWatch, Upcast, open_migration
 from eventide.migration.client import MigrationClient
 from eventide.migration.service import Migrations
 from eventide.registry.client import RegistryClient
 from eventide.registry.serialisers import AvroDeserialiser, AvroSerialiser
 from eventide.registry.service import Options
-from eventide.testing.broker import KafkaBroker
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, field_names, record
 from tests.migration.test_service import QUICK, Shell
 from tests.registry.conftest import InThread
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 TS = {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-micros"}}
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with KafkaBroker() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def spark():
-    from eventide.engine.session import KAFKA
-
-    return local_session([KAFKA], name="migration-tests")
 
 
 class World:
@@ -191,10 +176,12 @@ def _until(condition, seconds: float = 60) -> None:
 
 
 def test_the_worked_rename(broker, service, spark, tmp_path):
-    world = World(broker, service, "users", record(USER_ID, SIGNUP_DATE, TS))
+    world = World(broker, service, "migrated-users", record(USER_ID, SIGNUP_DATE, TS))
     wanted = tmp_path / "wanted.avsc"
     wanted.write_text(record(USER_ID, CREATED_AT, TS))
-    world.shell("plan", "users-value", str(wanted), "--name", "signup", "--rename", "signup_date=created_at", *QUICK[:4])
+    world.shell(
+        "plan", "migrated-users-value", str(wanted), "--name", "signup", "--rename", "signup_date=created_at", *QUICK[:4]
+    )
     day = date(2025, 9, 14)
 
     def at(i):
@@ -234,10 +221,10 @@ def test_the_worked_rename(broker, service, spark, tmp_path):
 
 def test_the_ride_share_restructure_with_43_consumers(broker, service, spark, tmp_path):
     zone = {"name": "zone", "type": "string"}
-    world = World(broker, service, "rides", record(zone, FARE, TS))
+    world = World(broker, service, "migrated-rides", record(zone, FARE, TS))
     wanted = tmp_path / "wanted.avsc"
     wanted.write_text(record(zone, PRICING, TS))
-    said = world.shell("plan", "rides-value", str(wanted), "--name", "pricing", *QUICK[:4])
+    said = world.shell("plan", "migrated-rides-value", str(wanted), "--name", "pricing", *QUICK[:4])
     assert "nest  fare_cents -> pricing.base, pricing.surge, pricing.tax   GUESS" in said
 
     def parts(i):
@@ -277,10 +264,10 @@ def test_the_ride_share_restructure_with_43_consumers(broker, service, spark, tm
 
 
 def test_a_topic_is_checked_on_the_command_line_and_drift_holds_the_migration(broker, service, spark, tmp_path):
-    world = World(broker, service, "fares", record({"name": "ride", "type": "long"}, FARE, TS))
+    world = World(broker, service, "migrated-fares", record({"name": "ride", "type": "long"}, FARE, TS))
     wanted = tmp_path / "wanted.avsc"
     wanted.write_text(record({"name": "ride", "type": "long"}, PRICING, TS))
-    world.shell("plan", "fares-value", str(wanted), "--name", "fares", *QUICK)
+    world.shell("plan", "migrated-fares-value", str(wanted), "--name", "fares", *QUICK)
     world.shell("confirm", "fares", "--accept-guesses")
     for target in ("expand", "dual_write"):
         world.shell("advance", "fares", "--to", target)
@@ -290,7 +277,7 @@ def test_a_topic_is_checked_on_the_command_line_and_drift_holds_the_migration(br
         return {"ride": i, "fare_cents": 111 + i, "pricing": parts}, 111 + i
 
     world.produce(both)
-    topic = ["--topic", "fares", "--bootstrap", broker.servers, "--key", "ride"]
+    topic = ["--topic", "migrated-fares", "--bootstrap", broker.servers, "--key", "ride"]
     said = world.shell("check", "fares", *topic, "--fail-on-drift", "--report", exits=1)
     assert "40 events: neither 0, agree 39, new only 0, old only 0, differ 1" in said and '"ride": 33' in said
     assert "1 of 40 events drift" in world.shell("advance", "fares", "--to", "migrate", exits=1)

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.engine.session import KAFKA, local_session
 from eventide.migration import DriftWatch, Upcast, upcast
 from eventide.migration.drift import DriftCheck
 from eventide.migration.drift_spark import counts, spark_drift, with_kind
@@ -16,11 +15,6 @@ from tests.migration.desk import CREATED_AT, RENAME, SIGNUP_DATE, USER_ID, recor
 from tests.migration.test_drift import DATES, FARES, FOUR, rides
 
 PLAN = propose("AVRO", record(USER_ID, SIGNUP_DATE), record(USER_ID, CREATED_AT), said=RENAME)
-
-
-@pytest.fixture(scope="module")
-def spark():
-    return local_session([KAFKA], name="migration-tests")
 
 
 def spoilt(count: int) -> pl.DataFrame:
