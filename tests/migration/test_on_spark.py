@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -148,3 +150,10 @@ def test_a_batch_that_is_run_again_is_told_again_alike(spark, tmp_path):
     sums = {k: sum(batch[-1][k] for batch in told.values()) for k in ("agree", "differ", "old_only", "new_only")}
     here = DriftCheck((FARES,))(frame).counts
     assert sums == {k: here[k] for k in sums}
+
+
+def test_what_cannot_be_compared_is_said_before_the_first_row(spark, tmp_path):
+    source = ev.files("rides", landed(tmp_path, rides(60)), event_time="ts", watermark=ev.ascending(), max_ahead=None)
+    texts = replace(FARES, backward={"fare_cents": "CAST(pricing.base AS STRING)"})
+    with pytest.raises(ev.DefinitionError, match="the drift of migration 'm' cannot be checked"):
+        pipeline(tmp_path, source, DriftWatch("m", (texts,))).run(spark)

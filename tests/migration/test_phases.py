@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eventide.migration.consumer import Shape
+from eventide.migration.faults import PlanRefused
 from eventide.migration.machine import Outcome
 from eventide.migration.phase import Phase
 from eventide.migration.policy import DAY, HOUR, Policy
@@ -274,6 +275,22 @@ def test_backfill_is_waited_for_where_the_plan_asks_for_it(desk):
     assert "history has not been filled yet" in refused(desk, "dual_write")
     desk.do(lambda r: r.backfilled("m", {"rows": 3}))
     go(desk, "dual_write")
+
+
+def test_versions_with_the_new_shape_are_not_taken_for_old_ones_when_it_expands_again(desk):
+    desk.planned()
+    go(desk, "expand")
+    both = desk.latest("users")["fields"]
+    newer = desk.register("users", record(*both, {"name": "z", "type": "int", "default": 0}))
+    go(desk, "plan")
+    go(desk, "expand")
+    assert desk.do(lambda r: r.find("m")).old_ids == (1,) and newer not in desk.do(lambda r: r.find("m")).old_ids
+
+
+def test_a_span_needs_a_unit():
+    assert Policy.given({"retention": "2 days", "hold_expand": 0}).retention == 2 * DAY
+    with pytest.raises(PlanRefused, match="retention is 7; give it as text with a unit"):
+        Policy.given({"retention": 7})
 
 
 def test_two_migrations_of_one_subject_do_not_disturb_each_other(desk):

@@ -54,15 +54,12 @@ def check(
     """Do both shapes of every event say the same? Counts by kind, and the first that do not."""
     from eventide.migration.drift import NOTHING, DriftCheck
     from eventide.migration.migration import Migration
-    from eventide.migration.shape import language
 
     if bool(files) == bool(topic):
         raise click.UsageError("give either files or --topic")
     body = json.loads(plan_file.read_text()) if plan_file else ask(url, token, "GET", name)
     migration = Migration.from_json(body)
-    text = body.get("schemas", {}).get("expanded")
-    leaves = language(migration.plan.kind).leaves(text) if text else {}
-    judge = DriftCheck(migration.plan.mappings, leaves, key)
+    judge = DriftCheck(migration.plan.mappings, migration.plan.leaves, key)
     found = NOTHING
     try:
         for frame in _events(files, topic, bootstrap, most, url, token):
@@ -184,13 +181,10 @@ def _fill(
 def table(name: str, database: str, table: str, execute: bool, upto: str | None, url: str, token: str | None) -> None:
     """The same change in a SQL table at DATABASE (sqlite:///FILE or postgresql://…): add, fill, view, drop."""
     from eventide.migration.migration import Migration
-    from eventide.migration.shape import language
     from eventide.migration.tablerun import connect, planned, run_next
 
-    body = ask(url, token, "GET", name)
-    migration = Migration.from_json(body)
-    text = body["schemas"].get("expanded")
-    leaves = language(migration.plan.kind).leaves(text) if text else {}
+    migration = Migration.from_json(ask(url, token, "GET", name))
+    leaves = migration.plan.leaves
     try:
         connection = connect(database)
         if execute or upto:

@@ -8,20 +8,8 @@ from typing import Any
 
 from eventide.migration.mapping import Mapping
 from eventide.migration.policy import Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """A field to be added: its definition in the schema's own language, and the record it goes into (`""`: the root)."""
-
-    parent: str
-    name: str
-    definition: Any
-
-    @property
-    def path(self) -> str:
-        """Where it will be."""
-        return f"{self.parent}.{self.name}" if self.parent else self.name
+from eventide.migration.shape.addition import Addition
+from eventide.migration.shape.leaf import Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +26,8 @@ class Plan:
     drops: tuple[str, ...]
     notes: tuple[str, ...] = ()
     policy: Policy = field(default_factory=Policy)
+    leaves: Map[str, Leaf] = field(default_factory=dict)
+    """The leaves of both shapes, with their types."""
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -67,6 +57,7 @@ class Plan:
             "drops": list(self.drops),
             "notes": list(self.notes),
             "policy": self.policy.as_json(),
+            "leaves": {p: {"type": leaf.type, "definition": leaf.definition} for p, leaf in self.leaves.items()},
         }
 
     @classmethod
@@ -79,4 +70,5 @@ class Plan:
             tuple(body["drops"]),
             tuple(body["notes"]),
             Policy.from_json(body["policy"]),
+            {p: Leaf(p, leaf["type"], leaf["definition"]) for p, leaf in body["leaves"].items()},
         )

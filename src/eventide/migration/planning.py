@@ -11,9 +11,10 @@ from eventide.migration.expression import refuse_unless_valid
 from eventide.migration.faults import PlanRefused, listed
 from eventide.migration.mapping import Change, Mapping
 from eventide.migration.pairing import Said, one_to_one, pair
-from eventide.migration.plan import Addition, Plan
+from eventide.migration.plan import Plan
 from eventide.migration.policy import Policy
 from eventide.migration.shape import Language, Leaf, language
+from eventide.migration.shape.addition import Addition
 from eventide.registry.compatibility import InvalidSchema, check_level, parse
 
 
@@ -68,8 +69,11 @@ def propose(
         if loose and kind == "AVRO":
             notes.append(f"{addition.path} is optional in the registry: records from before the dual write lack it")
     drops = tuple(dict.fromkeys(_highest(path, new) for m in mappings for path in m.old))
-    plan = Plan(kind, tuple(mappings), tuple(additions), drops, tuple(dict.fromkeys(notes)), policy or Policy())
-    return validated(plan.edited(said.forward, said.backward), lang.leaves(lang.with_added(current, additions)))
+    both = lang.leaves(lang.with_added(current, additions))
+    involved = {path for m in mappings for path in (*m.old, *m.new)}
+    types = {path: Leaf(path, leaf.type, leaf.definition) for path, leaf in both.items() if path in involved}
+    plan = Plan(kind, tuple(mappings), tuple(additions), drops, tuple(dict.fromkeys(notes)), policy or Policy(), types)
+    return validated(plan.edited(said.forward, said.backward), both)
 
 
 def validated(plan: Plan, leaves: Map[str, Leaf]) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from eventide.migration.faults import PlanRefused
@@ -61,13 +61,15 @@ class Policy:
         Raises:
             PlanRefused: an unknown name or a value that cannot be.
         """
-        known = {f.name for f in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, value in body.items():
+        return cls().with_given(body)
+
+    def with_given(self, body: Mapping[str, Any]) -> Policy:
+        """This policy with some settings changed; see `given`."""
+        known = {f.name for f in fields(self)}
+        for name in body:
             if name not in known:
                 raise PlanRefused(f"{name!r} is no setting of a migration; take one of {', '.join(sorted(known))}.")
-            values[name] = _read(name, value)
-        return cls(**values)
+        return replace(self, **{name: _read(name, value) for name, value in body.items()})
 
 
 def _read(name: str, value: Any) -> Any:
@@ -85,8 +87,8 @@ def _read(name: str, value: Any) -> Any:
         raise PlanRefused(f"least_events is {value!r}; it must be a whole number, 0 or more.")
     if value is None and name in _OPTIONAL:
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
+    if value == 0 and isinstance(value, int) and not isinstance(value, bool):
+        return 0
     try:
         return duration(value, what=name, zero=True) // 1_000
     except ValueError as error:

@@ -101,7 +101,7 @@ class Rollout:
             )
         plan = migration.plan.edited(forward, backward)
         if policy:
-            plan = replace(plan, policy=Policy.given({**plan.policy.as_json(), **policy}))
+            plan = replace(plan, policy=plan.policy.with_given(policy))
         latest = self._catalog.session.latest(migration.subject)
         if latest is not None and (forward or backward):
             validated(plan, language(plan.kind).leaves(expanded(plan, latest.text)))
@@ -162,9 +162,11 @@ class Rollout:
         return verdict
 
     def _expand(self, migration: Migration) -> Migration:
-        before = [e.id for e in self._catalog.session.entries(migration.subject)]
+        lang, new = language(migration.plan.kind), set(migration.plan.new)
+        before = [e for e in self._catalog.session.entries(migration.subject) if e.kind == migration.plan.kind]
+        old_ids = dict.fromkeys(e.id for e in before if not new <= lang.leaves(e.text).keys())
         schema_id = self._register(migration, expanded(migration.plan, self._latest(migration)))
-        return replace(migration, expanded_id=schema_id, old_ids=tuple(i for i in before if i != schema_id))
+        return replace(migration, expanded_id=schema_id, old_ids=tuple(old_ids))
 
     def _contract(self, migration: Migration) -> Migration:
         text = contracted(migration.plan, self._latest(migration))

@@ -11,7 +11,7 @@ from eventide.migration.expression import forgiving, paths_in
 from eventide.migration.mapping import Mapping
 from eventide.migration.migration import Migration
 from eventide.migration.plan import Plan
-from eventide.migration.shape import Leaf, language
+from eventide.migration.shape import Leaf
 
 Side = Literal["new", "old"]
 T = TypeVar("T")
@@ -41,10 +41,7 @@ class Upcast:
         if isinstance(migration, Mapping):
             return cls((migration,), to, keep=keep)
         plan = migration.plan if isinstance(migration, Migration) else migration
-        lang = language(plan.kind)
-        bare = '{"type":"record","name":"R","fields":[]}' if plan.kind == "AVRO" else '{"type":"object"}'
-        own = [a for a in plan.additions if not a.parent]
-        return cls(tuple(m for m in plan.mappings if m.new), to, lang.leaves(lang.with_added(bare, own)), keep)
+        return cls(tuple(m for m in plan.mappings if m.new), to, plan.leaves, keep)
 
     @property
     def columns(self) -> frozenset[str]:

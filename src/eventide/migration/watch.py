@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from eventide.errors import EventideError
+from eventide.errors import DefinitionError, EventideError
 from eventide.migration.drift import NAMES, NOTHING, DriftCheck, DriftReport
 from eventide.migration.expression import paths_in
 from eventide.migration.mapping import Mapping
@@ -50,7 +50,8 @@ class DriftWatch:
         cls, migration: Migration, *, registry: str | None = None, token: str | None = None, key: Sequence[str] = ()
     ) -> DriftWatch:
         """The watch over a migration; without a registry the counts stay in `total`."""
-        return cls(migration.name, migration.plan.mappings, key=tuple(key), registry=registry, token=token)
+        plan = migration.plan
+        return cls(migration.name, plan.mappings, plan.leaves, tuple(key), registry, token)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -64,11 +65,23 @@ class DriftWatch:
         alive = rows
         if _DEAD in rows.columns and rows[_DEAD].null_count() < len(rows):
             alive = rows.filter(pl.col(_DEAD).is_null())
-        if len(alive):
+        if not len(rows):
+            self._try(rows)  # a pipeline asks with no rows before it starts: what cannot be compared is said then
+        elif len(alive):
             written = _ARRIVAL if _ARRIVAL in rows.columns else None
             found = DriftCheck(self.mappings, self.leaves, self.key, self.most, written)(alive)
             self._seen = self._seen.plus(found, self.most)
         return rows
+
+    def _try(self, rows: pl.DataFrame) -> None:
+        try:
+            DriftCheck(self.mappings, self.leaves, self.key)(rows)
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).splitlines()[0]
+            raise DefinitionError(
+                f"the drift of migration {self.migration!r} cannot be checked on columns {dict(rows.schema)}: {reason}. Give the "
+                f"source the types that the schema has, or edit the plan's expressions: eventide migrate edit {self.migration}."
+            ) from error
 
     def seen(self) -> Any:
         """On a worker: what was found since it was last asked."""

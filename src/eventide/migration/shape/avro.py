@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eventide.migration.faults import PlanRefused
-from eventide.migration.plan import Addition
+from eventide.migration.shape.addition import Addition
 from eventide.migration.shape.leaf import Leaf
 
 _PLAIN = ("int", "long", "float", "double", "string", "boolean", "bytes")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from eventide.migration.faults import PlanRefused
-from eventide.migration.plan import Addition
+from eventide.migration.shape.addition import Addition
 from eventide.migration.shape.leaf import Leaf
 
 
