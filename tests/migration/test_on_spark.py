@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import polars as pl
@@ -76,7 +77,9 @@ def landed(tmp_path, frame: pl.DataFrame, files: int = 4):
     timed = frame.with_columns(ts=pl.from_epoch(pl.col("ride_id"), time_unit="s").dt.replace_time_zone("UTC"))
     (tmp_path / "in").mkdir()
     for i, part in enumerate(timed.iter_slices(-(-len(timed) // files))):
-        part.write_parquet(tmp_path / "in" / f"{i}.parquet")
+        path = tmp_path / "in" / f"{i}.parquet"
+        part.write_parquet(path)
+        os.utime(path, (1_700_000_000 + i,) * 2)  # files of one moment have no order among themselves
     return str(tmp_path / "in")
 
 
