@@ -119,24 +119,35 @@ class Decoding:
 
 
 def transformed(records: Any, reading: Reading, source: Source) -> Any:
-    """Decoded records through the user's transforms; what could not be decoded goes past them, so that none is filtered away."""
-    from pyspark.sql import functions as F
+    """Records decoded, then through the user's transforms."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     empty = pl.DataFrame(schema={**reading.kinds, DEAD: pl.String()}).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-    schema = from_arrow_schema(empty)
-    for field in records.schema:
-        schema = schema.add(field)
-    names = [f.name for f in records.schema] + list(reading.kinds) + [DEAD]
-    ordered = type(schema)([next(f for f in schema if f.name == n) for n in names])
-    decoded = records.mapInArrow(Decoding(reading), ordered)
+    schema = type(records.schema)([*records.schema, *from_arrow_schema(empty)])
+    return past_transforms(records.mapInArrow(Decoding(reading), schema), records.columns, source)
+
+
+def past_transforms(decoded: Any, places: list[str], source: Source) -> Any:
+    """Rows through the user's transforms; what could not be decoded goes past them, so that none is filtered away."""
+    from pyspark.sql import functions as F
+
+    if not source.transforms:
+        return decoded
     changed = decoded.where(F.col(DEAD).isNull())
     for change in source.transforms:
         changed = change(changed)
-    lost = [f.name for f in records.schema if f.name not in changed.columns]
+    lost = [name for name in places if name not in changed.columns]
     if lost:
         raise DefinitionError(
             f"source {source.name!r}: a transform drops the columns {', '.join(lost)}, which say where each row stands. Use where(…) and "
             'withColumn(…), or keep them in the select: df.select("*", …).'
         )
-    return changed.unionByName(decoded.where(F.col(DEAD).isNotNull()).select(*names), allowMissingColumns=True)
+    kinds = {field.name: field.dataType for field in changed.schema}
+    kept = [field.name for field in decoded.schema if kinds.get(field.name) == field.dataType]
+    dead = decoded.where(F.col(DEAD).isNotNull()).select(*map(quoted, kept))
+    return changed.unionByName(dead, allowMissingColumns=True)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"

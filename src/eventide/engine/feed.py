@@ -10,6 +10,7 @@ import polars as pl
 
 from eventide.engine.decode import Reading, transformed
 from eventide.engine.filereading import LandedFile, lane_of, list_files
+from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.ledger import Ledger
 from eventide.engine.store import StoreError, file_system
 from eventide.engine.wire import Registry, avro_kinds
@@ -85,26 +86,32 @@ class FileFeed:
     index: int
     source: FileSource
     reading: Reading
+    decoding: Reading
+    """How a file's rows are read before the user's transforms see them."""
+    openable: bool
+    """Whether the worker opens the files, not Spark."""
 
     @classmethod
     def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
         """Find out the columns."""
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(spark, source.schema))
         decoder = "json" if source.format == "json" else None
-        return cls(index, source, _reading(index, source, kinds, decoder))
+        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder)
+        feed = cls(index, source, decoding, decoding, _openable(source))
+        if source.transforms:
+            kinds = arrow_kinds(columns_after_transforms(spark, feed))
+        feed.reading = _reading(index, source, kinds, decoder if feed.in_worker else None)
+        if source.lane_column is not None and source.lane_column not in feed.decoding.kinds:
+            raise DefinitionError(
+                f"source {source.name!r}: lane={source.lane!r}, but the files have no such column. Their columns are "
+                f"{', '.join(feed.decoding.kinds)}."
+            )
+        return feed
 
     @property
     def in_worker(self) -> bool:
-        """Whether the worker reads the files itself."""
-        if self.source.transforms or self.source.read == "spark":
-            return False
-        try:
-            file_system(self.source.path)
-        except StoreError:
-            if self.source.read == "worker":
-                raise
-            return False
-        return True
+        """Whether rows go from the file to the kernel in one worker, or through Spark in between."""
+        return self.openable and not self.source.transforms and self.source.lane_column is None
 
     def known_lanes(self) -> tuple[str, ...]:
         """The directories that are there, or the whole source."""
@@ -162,6 +169,18 @@ def _is_read(file: LandedFile, past: dict[str, tuple[int, set[str]]]) -> bool:
     """Spark takes files by modification time; of those with the time of the last one read, only the named ones are read."""
     modified, names = past.get(file.lane, (-1, set()))
     return file.modified < modified or (file.modified == modified and _tail(file.path) in names)
+
+
+def _openable(source: FileSource) -> bool:
+    if source.read == "spark":
+        return False
+    try:
+        file_system(source.path)
+    except StoreError:
+        if source.read == "worker":
+            raise
+        return False
+    return True
 
 
 def _tail(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class LandedFile:
 def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:
     """The files of one lane, one after the other, as chunks ready for the kernel; offsets go on from the given one."""
     for file in files:
-        for frame in _frames(file.path, format, reading):
+        for frame in frames_of(file.path, format, reading):
             placed = frame.with_columns(
                 pl.lit(file.modified, dtype=pl.Int64).alias(ARRIVAL),
                 pl.int_range(offset, offset + len(frame), dtype=pl.Int64).alias(OFFSET),
@@ -41,7 +42,8 @@ def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: in
             yield reading.prepare(placed)
 
 
-def _frames(path: str, format: str, reading: Reading) -> Iterator[pl.DataFrame]:
+def frames_of(path: str, format: str, reading: Reading) -> Iterator[pl.DataFrame]:
+    """A file's rows in chunks: its columns, or its lines as bytes where they are still to be decoded."""
     files, inner = file_system(path)
     if format == "parquet":
         yield from _parquet(files, inner, reading)
@@ -52,7 +54,7 @@ def _frames(path: str, format: str, reading: Reading) -> Iterator[pl.DataFrame]:
         yield from _csv(files, inner, reading)
     else:
         with files.open_input_stream(inner) as stream:
-            yield _fitted(pl.read_avro(stream.read()), reading)
+            yield _fitted(pl.read_avro(io.BytesIO(stream.read())), reading)
 
 
 def _parquet(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:

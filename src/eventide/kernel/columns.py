@@ -56,8 +56,8 @@ class Shape:
     keys: tuple[str, ...] = ()
     dedupe: tuple[str, ...] = ()
     buckets: int = 1
-    max_ahead: int | None = None
-    """An event time further than this after its arrival is absurd: a dead letter, never a watermark."""
+    max_ahead: tuple[int | None, ...] = ()
+    """For each source: an event time further than this after its arrival is absurd: a dead letter, never a watermark."""
     watch: Watch | None = None
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:

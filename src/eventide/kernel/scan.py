@@ -122,8 +122,9 @@ class LaneScanner:
             .when(~pl.col(TIME).is_between(low, high))
             .then(pl.lit("the event time is out of range"))
         )
-        if self.shape.max_ahead is not None:
-            absurd = (pl.col(TIME) > pl.col(ARRIVAL)) & (pl.col(TIME) - self.shape.max_ahead > pl.col(ARRIVAL))
+        most = self.shape.max_ahead[self.lane[0]] if self.shape.max_ahead else None
+        if most is not None:
+            absurd = (pl.col(TIME) > pl.col(ARRIVAL)) & (pl.col(TIME) - most > pl.col(ARRIVAL))
             reason = reason.when(absurd).then(pl.lit("the event time lies too far after the arrival"))
         rows = rows.with_columns(reason.otherwise(None).alias(DEAD))
         if rows[DEAD].null_count() < len(rows):

@@ -12,8 +12,9 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import FileFeed, KafkaFeed, open_feed, placed
+from eventide.engine.feed import FileFeed, KafkaFeed, open_feed
 from eventide.engine.filereading import LandedFile, chunks_of, list_files
+from eventide.engine.filerows import rows_of_files
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.measure.job import LaneHistory, Record, read_lane
 from eventide.measure.lanescan import Question
@@ -90,7 +91,7 @@ def open_history(spark: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHist
     readings: dict[int, Reading] = {}
     for index, source in enumerate(sources):
         feed = open_feed(spark, index, source)
-        if isinstance(feed, FileFeed) and feed.in_worker and feed.source.lane_column is None:
+        if isinstance(feed, FileFeed) and feed.in_worker:
             lanes += _file_lanes(feed)
         else:
             readings[index] = replace(feed.reading, kinds=feed.reading.kinds)
@@ -118,20 +119,11 @@ def _file_lanes(feed: FileFeed) -> list[LaneHistory]:
 
 
 def _rows(spark: Any, feed: Any) -> Any:
-    from pyspark.sql import functions as F
-
     if isinstance(feed, KafkaFeed):
         return _in_order(_kafka(spark, feed), [OFFSET])
     if isinstance(feed, FileFeed):
-        source = feed.source
-        frame = spark.read.option("recursiveFileLookup", "true").format(source.format).load(source.path)
-        meta = {"__at": "file_modification_time", "__file": "file_path", "__row": "row_index"}
-        frame = frame.select("*", *[F.col(f"_metadata.{field}").alias(name) for name, field in meta.items()])
-        for change in source.transforms:
-            frame = change(frame)
-        rows = placed(frame, feed.index, source.lane_column, None, None)
-        rows = rows.withColumn(ARRIVAL, F.expr("unix_micros(__at)"))
-        return _in_order(rows, ["__at", "__file", "__row"]).drop(*meta)
+        landed = list_files(feed.source.path, SUFFIXES[feed.source.format], feed.source.lane)
+        return rows_of_files(spark, feed, landed)
     source = feed.source
     order = source.offset or source.arrival
     rows = feed.frame(spark)

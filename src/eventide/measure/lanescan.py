@@ -33,7 +33,7 @@ class Question:
     resolution: int
     idle_after: tuple[int | None, ...] = (None,)
     """For each source."""
-    max_ahead: int | None = None
+    max_ahead: tuple[int | None, ...] = ()
 
     def shape(self) -> Shape:
         """A plan whose thresholds are the grid: the kernel then says every step that a verdict on the grid can see."""

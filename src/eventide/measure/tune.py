@@ -42,8 +42,7 @@ def tune(
     sources, cut = _parts(what, window)
     session = spark or local_session(_packages(what))
     grid = _resolution(cut, resolution, [duration(b, what="a bound", zero=True) for b in bounds])
-    ahead = min((s.max_ahead for s in sources if s.max_ahead is not None), default=None)
-    question = Question(cut, grid, tuple(s.idle_after for s in sources), ahead)
+    question = Question(cut, grid, tuple(s.idle_after for s in sources), tuple(s.max_ahead for s in sources))
     lanes, rows = _history(session, what, sources)
     if not lanes and rows is None:
         raise DefinitionError(f"there is no history to ask: {', '.join(s.name for s in sources)} hold no file yet.")

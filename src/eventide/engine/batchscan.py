@@ -1,0 +1,119 @@
+"""A batch read: landed files by the workers themselves, other rows through Spark; one account of each lane comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from eventide.engine.decode import Reading
+from eventide.engine.feed import MODIFIED, PATH, Feed, FileFeed, KafkaFeed
+from eventide.engine.filereading import LandedFile, chunks_of
+from eventide.engine.filerows import rows_of_files
+from eventide.engine.ledger import Ledger
+from eventide.engine.microbatch import Engine
+from eventide.engine.rowscan import RowScan
+from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.store import Store
+from eventide.kernel.columns import LANE, OFFSET, SOURCE, Shape
+from eventide.kernel.scan import LaneCarry
+from eventide.model.event import LaneId
+
+
+@dataclass(frozen=True)
+class BatchScan:
+    """Reads batches of a run."""
+
+    spark: Any
+    feeds: list[Feed]
+    engine: Engine
+    columns: tuple[str, ...]
+    """Those that all sources share."""
+    read: Callable[[FileFeed], dict[str, pl.DataType]]
+    """The columns of a file that are read at all."""
+
+    def __call__(
+        self, frame: Any, number: int, clock: int, ledger: Ledger
+    ) -> tuple[list[LaneAccount], dict[int, list[LandedFile]]]:
+        """The account of every lane that has rows in this batch, and the files that the batch consists of."""
+        landed = self._landed(frame)
+        accounts = self._scan_files(number, landed, ledger)
+        rows = self._rows(frame, landed)
+        if rows is not None:
+            readings = {f.index: replace(f.reading, keep=self.columns) for f in self.feeds}
+            scan = RowScan(
+                self.engine.shape, self.engine.store, number, readings, ledger.carries, self.engine.floor(ledger), clock
+            )
+            lines = rows.mapInArrow(scan, "line string").collect()
+            accounts += [LaneAccount.from_json(row["line"]) for row in lines]
+        return accounts, landed
+
+    def _landed(self, frame: Any) -> dict[int, list[LandedFile]]:
+        feeds = {f.index: f for f in self.feeds if isinstance(f, FileFeed)}
+        if not feeds or PATH not in frame.columns:
+            return {}
+        found: dict[int, list[LandedFile]] = {index: [] for index in feeds}
+        for row in frame.where(f"{PATH} IS NOT NULL").select(SOURCE, PATH, MODIFIED).collect():
+            found[row[SOURCE]].append(feeds[row[SOURCE]].landed(row[PATH], row[MODIFIED]))
+        return {index: sorted(files, key=lambda f: (f.modified, f.path)) for index, files in found.items()}
+
+    def _scan_files(self, number: int, landed: dict[int, list[LandedFile]], ledger: Ledger) -> list[LaneAccount]:
+        engine, floor = self.engine, self.engine.floor(ledger)
+        tasks: list[Callable[[], str]] = []
+        for feed in self.feeds:
+            if isinstance(feed, FileFeed) and feed.in_worker:
+                reading = replace(feed.reading, kinds=self.read(feed), keep=self.columns)
+                for lane, files in _by_lane(feed.index, landed.get(feed.index, [])).items():
+                    carry = ledger.carries.get(lane, LaneCarry())
+                    about = (engine.shape, engine.store, number, lane, carry, floor)
+                    tasks.append(partial(_scan_file_lane, *about, files, feed.source.format, reading))
+        return [LaneAccount.from_json(line) for line in engine.runner.run(tasks)]
+
+    def _rows(self, frame: Any, landed: dict[int, list[LandedFile]]) -> Any | None:
+        """The rows that come through Spark in this batch, as one DataFrame, lanes whole and in order."""
+        parts = []
+        if any(not isinstance(f, FileFeed) for f in self.feeds):
+            rows = frame.where(f"{SOURCE} >= 0 AND {PATH} IS NULL").drop(PATH, MODIFIED) if PATH in frame.columns else frame
+            parts.append(self._in_order(rows))
+        for feed in self.feeds:
+            if isinstance(feed, FileFeed) and not feed.in_worker and landed.get(feed.index):
+                parts.append(rows_of_files(self.spark, feed, landed[feed.index]))
+        if not parts:
+            return None
+        union = parts[0]
+        for part in parts[1:]:
+            union = union.unionByName(part, allowMissingColumns=True)
+        return union
+
+    def _in_order(self, rows: Any) -> Any:
+        """Kafka's partitions are lanes already; other rows are brought together by lane and sorted by offset."""
+        if all(isinstance(f, FileFeed) or (isinstance(f, KafkaFeed) and not f.source.transforms) for f in self.feeds):
+            return rows
+        return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, OFFSET)
+
+
+def _by_lane(source: int, files: list[LandedFile]) -> dict[LaneId, list[LandedFile]]:
+    lanes: dict[LaneId, list[LandedFile]] = {}
+    for file in files:
+        lanes.setdefault((source, file.lane), []).append(file)
+    return dict(sorted(lanes.items()))
+
+
+def _scan_file_lane(
+    shape: Shape,
+    store: Store,
+    number: int,
+    lane: LaneId,
+    carry: LaneCarry,
+    floor: int,
+    files: list[LandedFile],
+    format: str,
+    reading: Reading,
+) -> str:
+    chunks = chunks_of(files, format, reading, carry.last_offset + 1)
+    account = scan_lane(shape, store, number, lane, carry, floor, chunks)
+    account.observed = reading.observed()
+    return account.to_json()
