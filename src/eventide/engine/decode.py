@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.arrowtypes import small_schema
 from eventide.engine.observing import Observer
 from eventide.engine.wire import Registry, decode_wire, report_usage
 from eventide.errors import DefinitionError
@@ -71,6 +72,8 @@ class Reading:
 
     def decode(self, values: pl.Series) -> pl.DataFrame:
         """Bytes as columns, with the reason for each row that cannot be read."""
+        if self.decoder == "raw":
+            return pl.DataFrame({"value": values, DEAD: pl.Series([None] * len(values), dtype=pl.String)})
         if self.registry is None:
             return decode_json(values, self.kinds)
         decoded = decode_wire(values, self.decoder or "", self.kinds, self.registry)
@@ -115,7 +118,8 @@ class Decoding:
             rows = pl.from_arrow(pa.Table.from_batches([batch]))
             assert isinstance(rows, pl.DataFrame)
             decoded = pl.concat([rows, self.reading.decode(rows[RAW])], how="horizontal")
-            yield from decoded.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+            table = decoded.to_arrow(compat_level=pl.CompatLevel.oldest())
+            yield from table.cast(small_schema(table.schema)).to_batches()
 
 
 def transformed(records: Any, reading: Reading, source: Source) -> Any:
@@ -124,7 +128,7 @@ def transformed(records: Any, reading: Reading, source: Source) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     empty = pl.DataFrame(schema={**reading.kinds, DEAD: pl.String()}).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-    schema = from_arrow_schema(empty)
+    schema = from_arrow_schema(small_schema(empty))
     for field in records.schema:
         schema = schema.add(field)
     names = [f.name for f in records.schema] + list(reading.kinds) + [DEAD]
@@ -133,10 +137,11 @@ def transformed(records: Any, reading: Reading, source: Source) -> Any:
     changed = decoded.where(F.col(DEAD).isNull())
     for change in source.transforms:
         changed = change(changed)
-    lost = [f.name for f in records.schema if f.name not in changed.columns]
+    place = [f.name for f in records.schema if f.name.startswith("__")]
+    lost = [name for name in place if name not in changed.columns]
     if lost:
         raise DefinitionError(
             f"source {source.name!r}: a transform drops the columns {', '.join(lost)}, which say where each row stands. Use where(…) and "
             'withColumn(…), or keep them in the select: df.select("*", …).'
         )
-    return changed.unionByName(decoded.where(F.col(DEAD).isNotNull()).select(*names), allowMissingColumns=True)
+    return changed.unionByName(decoded.where(F.col(DEAD).isNotNull()).select(*place, DEAD), allowMissingColumns=True)

@@ -25,6 +25,8 @@ class Capabilities:
     """Readers see panes in the order in which they were emitted."""
     append: bool = False
     """Can hold late rows and dead letters."""
+    parallel: bool = False
+    """A large delivery is brought to it by the executors, side by side."""
 
 
 @dataclass(frozen=True)

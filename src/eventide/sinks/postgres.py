@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable, StagedPartsLost
 from eventide.sinks import pgcopy, plain
-from eventide.sinks.base import Delivery
+from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.secret import masked
@@ -231,6 +231,11 @@ class PostgresSink(SqlSink):
 
     def __repr__(self) -> str:
         return f"postgres({masked(self.dsn)!r}, table={self.table!r}, schema={self.schema!r})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As every SQL sink, and from many executors at once."""
+        return replace(super().capabilities, parallel=True)
 
     def database(self) -> PostgresDatabase:
         """The server."""
