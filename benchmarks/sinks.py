@@ -1,4 +1,4 @@
-"""Rows per second into PostgreSQL and SQLite: a million panes, half of them corrections of stored rows.
+"""Rows per second into PostgreSQL (through one process, and staged from two) and SQLite: a million panes, half of them corrections.
 
 Run: python benchmarks/sinks.py [--panes 1000000] [--rounds 3]. PostgreSQL is started by the benchmark itself.
 """
@@ -12,6 +12,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.postgres import PostgresServer
 
+from eventide.engine.staging import deliver_staged
+from eventide.engine.store import Store
 from eventide.sinks import Delivery, PaneShape, postgres, sqlite
 
 SHAPE = PaneShape(keys=(("bank", pa.string()),), values=(("total", pa.int64()), ("n", pa.int64())))
@@ -70,6 +75,32 @@ def measure(sink: Any, name: str, count: int) -> float:
     return count / seconds
 
 
+class Processes:
+    """Two processes that run tasks, as two executors would."""
+
+    def __init__(self) -> None:
+        self.pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+        list(self.pool.map(abs, range(8)))
+
+    def run(self, tasks: list[Callable[[], str]]) -> list[str]:
+        """All tasks, side by side."""
+        return [future.result() for future in [self.pool.submit(task) for task in tasks]]
+
+
+def measure_staged(sink: Any, name: str, count: int, folder: str, runner: Processes) -> float:
+    """The same delivery from eight files of panes, each staged by the process that reads it."""
+    half, store = count // 2, Store(f"{folder}/{name}")
+    writer = sink.open(name, SHAPE)
+    writer.deliver(batches(panes(0, half, 0), seed=1), Delivery("bench", name, 0, 0))
+    load = pl.concat([panes(0, half, 1), panes(half, half, 0)]).sample(fraction=1, shuffle=True, seed=2)
+    files = [store.write_table("panes", 1, part) for part in load.iter_slices(count // 8)]
+    started = time.perf_counter()
+    deliver_staged(writer, runner, store, files, SHAPE.schema, Delivery("bench", name, 1, 1))
+    seconds = time.perf_counter() - started
+    writer.close()
+    return count / seconds
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--panes", type=int, default=1_000_000)
@@ -80,14 +111,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = PostgresServer().start()
         try:
+            two = Processes()
             kinds = {
-                "postgres": lambda number: postgres(server.dsn),
-                "sqlite": lambda number: sqlite(f"{folder}/{number}.db"),
+                "postgres": lambda n: measure(postgres(server.dsn), f"totals{n}", given.panes),
+                "postgres, staged": lambda n: measure_staged(postgres(server.dsn), f"staged{n}", given.panes, folder, two),
+                "sqlite": lambda n: measure(sqlite(f"{folder}/{n}.db"), f"totals{n}", given.panes),
             }
-            for kind, make in kinds.items():
-                rates = [measure(make(n), f"totals{n}", given.panes) for n in range(given.rounds)]
+            for kind, rate_of in kinds.items():
+                rates = [rate_of(n) for n in range(given.rounds)]
                 said = ", ".join(f"{rate:,.0f}" for rate in rates)
-                print(f"{kind:10} {statistics.median(rates):>10,.0f} rows/s (median of {said})", flush=True)
+                print(f"{kind:16} {statistics.median(rates):>10,.0f} rows/s (median of {said})", flush=True)
         finally:
             server.remove()
 

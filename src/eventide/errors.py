@@ -9,12 +9,28 @@ class DefinitionError(EventideError, ValueError):
     """A pipeline, window, policy or source that contradicts itself; raised where it is written."""
 
 
+class SourceError(EventideError):
+    """A source cannot be read."""
+
+
+class SourceUnavailable(SourceError):
+    """The far end does not answer now; the same run may succeed later."""
+
+
+class SourceRefused(SourceError):
+    """The far end will never answer: wrong credentials, missing rights, options that contradict each other."""
+
+
 class SinkError(EventideError):
     """A sink did not take what it was given."""
 
 
 class SinkUnavailable(SinkError):
     """The far end is down, busy or slow: the same delivery may succeed later, so it is tried again."""
+
+
+class StagedPartsLost(SinkUnavailable):
+    """Parts that executors had brought near the target are gone: nothing was applied, and all must be staged again."""
 
 
 class SinkRefused(SinkError):

@@ -41,6 +41,9 @@ class No:
     why: str
 
 
+UNORDERED = No("never", "a table has no order; rank decides")
+
+
 class Place:
     """One sink at one place."""
 
@@ -70,7 +73,7 @@ class Place:
 class SqlPlace(Place):
     """A database: readers see the view."""
 
-    lacks: ClassVar[dict[str, No]] = {"ordered": No("never", "a table has no order; rank decides")}
+    lacks: ClassVar[dict[str, No]] = {"ordered": UNORDERED, "parallel": No("never", "its file has one writer at a time")}
 
     def query(self, statement: str) -> Rows:
         raise NotImplementedError
@@ -108,6 +111,7 @@ class Sqlite(SqlPlace):
 class Postgres(SqlPlace):
     name = "postgres"
     needs = ("postgres_server",)
+    lacks: ClassVar[dict[str, No]] = {"ordered": UNORDERED}
 
     def sink(self, **options: Any) -> Any:
         return sinks.postgres(self.world.postgres_server.dsn, **options)
@@ -121,6 +125,10 @@ class Postgres(SqlPlace):
 
 class Merge(Postgres):
     name = "merge_sql"
+    lacks: ClassVar[dict[str, No]] = {
+        "ordered": UNORDERED,
+        "parallel": No("not yet", "its staging table is temporary and belongs to one connection"),
+    }
 
     def sink(self, **options: Any) -> Any:
         import psycopg
@@ -151,7 +159,8 @@ class ClickHouse(SqlPlace):
     name = "clickhouse"
     needs = ("chdb_path",)
     lacks: ClassVar[dict[str, No]] = {
-        **SqlPlace.lacks,
+        "ordered": UNORDERED,
+        "parallel": No("not yet", "its inserts need no common transaction, so executors could send them"),
         "transactional": No("never", "ClickHouse has no transactions; a block of up to a million rows is atomic"),
     }
 
@@ -182,7 +191,10 @@ def _readable(value: Any) -> Any:
 class Lake(Place):
     """Tables on files, read through the sink's own `read`."""
 
-    lacks: ClassVar[dict[str, No]] = SqlPlace.lacks
+    lacks: ClassVar[dict[str, No]] = {
+        "ordered": UNORDERED,
+        "parallel": No("not yet", "executors could write the files, and the driver commit them"),
+    }
 
     def table(self, shape: PaneShape, output: str) -> pa.Table:
         raise NotImplementedError
@@ -242,7 +254,8 @@ class Kafka(Place):
     name = "kafka_topic"
     needs = ("broker",)
     lacks: ClassVar[dict[str, No]] = {
-        "transactional": No("not yet", "records are sent by an idempotent producer, without Kafka transactions")
+        "transactional": No("not yet", "records are sent by an idempotent producer, without Kafka transactions"),
+        "parallel": No("not yet", "executors could send; the markers then wait for all of them"),
     }
 
     def sink(self, **options: Any) -> Any:
@@ -328,7 +341,10 @@ class Keyed:
 
 class Webhook(Place):
     name = "webhook"
-    lacks: ClassVar[dict[str, No]] = {"transactional": No("never", "a delivery may take several requests")}
+    lacks: ClassVar[dict[str, No]] = {
+        "transactional": No("never", "a delivery may take several requests"),
+        "parallel": No("never", "its receiver sees panes in order, from one sender"),
+    }
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -375,7 +391,10 @@ class Webhook(Place):
 
 class Function(Place):
     name = "function"
-    lacks: ClassVar[dict[str, No]] = {"transactional": No("never", "what the function does is its own affair")}
+    lacks: ClassVar[dict[str, No]] = {
+        "transactional": No("never", "what the function does is its own affair"),
+        "parallel": No("never", "the function is called here, where its user can see it"),
+    }
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -404,5 +423,6 @@ PLACES: list[type[Place]] = [
 ]  # fmt: skip
 CONSOLE_LACKS = {
     "transactional": No("never", "lines are printed one by one"),
+    "parallel": No("never", "there is one terminal"),
     "convergence": No("never", "nothing is stored: a person reads each change as it comes"),
 }

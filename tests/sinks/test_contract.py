@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +53,17 @@ def test_each_capability_is_had_or_its_absence_is_explained(kind: type[Place], t
     absent = {f.name for f in dataclasses.fields(Capabilities) if not getattr(has, f.name)}
     assert absent == set(kind.lacks)
     assert all(no.kind in ("never", "not yet", "not implemented") and no.why for no in kind.lacks.values())
+
+
+@pytest.mark.parametrize("kind", PLACES, ids=lambda kind: kind.name)
+def test_the_docs_say_of_each_capability_what_the_contract_says(kind: type[Place]) -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text().splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    names = table[0][1:-1]
+    assert names == [f.name for f in dataclasses.fields(Capabilities)]
+    (row,) = [row for row in table if row[0].startswith(f"`{kind.name}(")]
+    for name, said in zip(names, row[1:-1], strict=True):
+        assert said.startswith(kind.lacks[name].kind if name in kind.lacks else ("yes", "if `keyed`")), name
 
 
 def test_the_console_explains_what_it_lacks() -> None:

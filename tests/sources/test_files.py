@@ -1,7 +1,8 @@
-"""Files of every format, read by the workers or through Spark: the same answers, and every row accounted for."""
+"""Files that land in a directory, in each format: the same rows give the same answers, and what cannot be read is named."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,123 +12,132 @@ import pytest
 
 import eventide as ev
 
-DDL = "at timestamp, region string, paise bigint"
-START = 1_700_000_000_000_000
-ROWS = 600
+SECOND = 1_000_000
+BASE = 1_760_000_000 * SECOND
+SCHEMA = "at timestamp, arrived timestamp, bank string, paise bigint, share double"
+FORMATS = ["parquet", "json", "csv", "avro"]
 
 
-def events() -> pl.DataFrame:
-    """One event a second; every 50th is a minute older than its place."""
-    nth = pl.int_range(ROWS, eager=True)
-    times = START + nth * 1_000_000 - (nth % 50 == 49).cast(pl.Int64) * 60_000_000
-    regions = pl.Series(["north", "south", "east"]).gather(nth % 3)
-    return pl.DataFrame({"at": times.cast(pl.Datetime("us", "UTC")), "region": regions, "paise": nth + 1})
+def rows(first: int, count: int, late: int = 0) -> pl.DataFrame:
+    """A payment each second; the last `late` ones are of the very first window. Names are awkward, some values missing."""
+    numbers = list(range(first, first + count))
+    at = [BASE + n * SECOND if n < first + count - late else BASE + 1 for n in numbers]
+    return pl.DataFrame(
+        {
+            "at": pl.Series(at).cast(pl.Datetime("us", "UTC")),
+            "arrived": pl.Series([BASE + n * SECOND for n in numbers]).cast(pl.Datetime("us", "UTC")),
+            "bank": ['a "quoted", bank' if n % 2 else "₹ बैंक" for n in numbers],
+            "paise": [None if n % 7 == 3 else n for n in numbers],
+            "share": [n / 8 for n in numbers],
+        },
+        schema_overrides={"paise": pl.Int64},
+    )
 
 
-def write(frame: pl.DataFrame, path: Path, format: str) -> None:
-    as_text = frame.with_columns(pl.col("at").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
-    if format == "parquet":
+def write(frame: pl.DataFrame, path: Path, form: str, landed: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if form == "parquet":
         frame.write_parquet(path)
-    elif format == "avro":
-        frame.with_columns(pl.col("at").dt.replace_time_zone(None)).write_avro(path)
-    elif format == "csv":
-        as_text.write_csv(path)
+    elif form == "avro":
+        naive = frame.with_columns(pl.col("at", "arrived").dt.replace_time_zone(None))
+        naive.write_avro(path)
+    elif form == "csv":
+        frame.with_columns(pl.col("at", "arrived").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")).write_csv(path)
     else:
-        as_text.write_ndjson(path)
+        texts = frame.with_columns(pl.col("at", "arrived").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")).to_dicts()
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in texts))
+    os.utime(path, (1_760_000_000 + landed, 1_760_000_000 + landed))
 
 
-def land(root: Path, format: str, spoil: str | None = None) -> str:
-    """Three files in order; with `spoil`, a line that nobody can read at the end of the first."""
-    root.mkdir()
-    for nth, part in enumerate(events().iter_slices(ROWS // 3)):
-        path = root / f"{nth}.{format}"
-        write(part, path, format)
-        if spoil is not None and nth == 0:
-            with open(path, "a") as file:
-                file.write(spoil)
-        os.utime(path, (1_700_000_000 + nth,) * 2)
-    return str(root)
-
-
-def totals(spark: Any, tmp_path: Path, source: Any, name: str) -> tuple[Any, list[tuple[Any, ...]]]:
-    sums = source.window(ev.tumbling("1 minute"), by="region").agg(total=ev.sum("paise"), n=ev.count())
-    pipeline = ev.Pipeline(name, sums.to("out", late=ev.divert()), state=str(tmp_path / name))
-    handle = pipeline.run(spark)
-    late = pipeline.late(spark).select("_lane", "_offset", "paise").collect()
-    panes = pipeline.panes(spark).select("window_start", "region", "total", "n").collect()
-    return handle, [*sorted(map(tuple, panes), key=str), *sorted(map(tuple, late), key=str)]
-
-
-def source(path: str, format: str, **more: Any) -> Any:
-    more = {"lane": "source", "files_per_batch": 1, **more}
+def source(root: Path, form: str, **more: Any) -> Any:
     return ev.files(
-        "events", path, format=format, schema=DDL, event_time="at", watermark=ev.bounded("10 seconds"), max_ahead=None, **more
+        "paid",
+        str(root),
+        format=form,
+        schema=SCHEMA,
+        event_time="at",
+        arrival="arrived",
+        watermark=ev.bounded("1 second"),
+        **more,
     )
 
 
-@pytest.fixture(scope="module")
-def expected(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    root = tmp_path_factory.mktemp("parquet")
-    return totals(spark, root, source(land(root / "in", "parquet"), "parquet"), "parquet")
+def totals(stream: Any) -> Any:
+    return stream.window(ev.tumbling("10 seconds"), by="bank").agg(total=ev.sum("paise"), n=ev.count(), most=ev.max("share"))
 
 
-def test_late_rows_are_there_to_be_found(expected: Any) -> None:
-    handle, _ = expected
-    assert handle.rows["in"] == ROWS and handle.outputs["out"]["rows_refused"] > 5
+def answers(pipeline: Any, spark: Any) -> dict[tuple[int, str], tuple[Any, ...]]:
+    panes = pipeline.panes(spark).selectExpr("unix_micros(window_end) e", "*").orderBy("sequence").collect()
+    return {(p["e"], p["bank"]): (p["total"], p["n"], p["most"]) for p in panes}
 
 
-@pytest.mark.parametrize("format", ["json", "csv", "avro"])
-def test_every_format_gives_the_answers_of_parquet(spark: Any, tmp_path: Path, format: str, expected: Any) -> None:
-    handle, answers = totals(spark, tmp_path, source(land(tmp_path / "in", format), format), format)
-    assert answers == expected[1] and handle.rows["in"] == ROWS
+def by_hand(*frames: pl.DataFrame, upto: int) -> dict[tuple[int, str], tuple[Any, ...]]:
+    """Every row in its window, late or not, of the windows that end by then."""
+    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in pl.concat(frames).with_columns(at=pl.col("at").dt.epoch("us")).to_dicts():
+        end = (row["at"] // (10 * SECOND) + 1) * 10 * SECOND
+        found.setdefault((end, row["bank"]), []).append(row)
+    return {
+        key: (sum(r["paise"] or 0 for r in mine), len(mine), max(r["share"] for r in mine))
+        for key, mine in found.items()
+        if key[0] <= upto
+    }
 
 
-@pytest.mark.parametrize("format", ["parquet", "json", "csv", "avro"])
-def test_a_transform_works_on_every_format(spark: Any, tmp_path: Path, format: str, expected: Any) -> None:
-    """The transform's own column is aggregated; what it filters is gone, what it keeps is judged as ever."""
-    from pyspark.sql import functions as F
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_landing_directory_is_read_on_in_each_format(spark: Any, tmp_path: Path, form: str) -> None:
+    landing = tmp_path / "in"
+    first, second = rows(0, 40), rows(40, 45, late=5)
+    write(first, landing / f"1.{form}", form, landed=1)
+    output = totals(source(landing, form)).to("totals", late=ev.accumulate("10 minutes"))
+    pipeline = ev.Pipeline("paid", output, state=str(tmp_path / "state"))
+    assert pipeline.run(spark).rows["in"] == 40
+    write(second, landing / f"2.{form}", form, landed=2)
+    write(first, landing / f".hidden.{form}", form, landed=3)
+    handle = pipeline.run(spark)
+    assert (handle.rows["in"], handle.rows.get("dead", 0)) == (85, 0)
+    assert handle.outputs["totals"]["rows_admitted"] == 5
+    assert answers(pipeline, spark) == by_hand(first, second, upto=BASE + 70 * SECOND)
 
-    doubled = source(land(tmp_path / "in", format), format).transform(
-        lambda frame: frame.withColumn("twice", F.col("paise") * 2)
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_subdirectory_may_be_a_lane(spark: Any, tmp_path: Path, form: str) -> None:
+    landing = tmp_path / "in"
+    frames = {name: rows(0, 60) for name in ("north", "south")}
+    for name, frame in frames.items():
+        write(frame, landing / name / f"1.{form}", form, landed=1)
+    output = totals(source(landing, form, lane="directory")).to("totals", late=ev.drop())
+    pipeline = ev.Pipeline("paid", output, state=str(tmp_path / "state"))
+    handle = pipeline.run(spark)
+    assert {lane for _, lane in handle.run.ledger.carries} == {"north", "south"}
+    assert answers(pipeline, spark) == by_hand(*frames.values(), upto=BASE + 50 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "reasons"),
+    [
+        (
+            "json",
+            '{"at": "2025-10-09T08:53:20Z", "paise": 1}\n{oops\n[1]\n{"at": "2025-10-09T08:53:21Z", "paise": "x"}\n',
+            ["not JSON", "not a JSON object", "another schema"],
+        ),
+        ("csv", "at,paise\n2025-10-09T08:53:20Z,1\n2025-10-09T08:53:21Z,much\nsoon,3\n", ["another schema", "another schema"]),
+    ],
+)
+def test_what_cannot_be_read_is_a_dead_letter(spark: Any, tmp_path: Path, form: str, body: str, reasons: list[str]) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / f"1.{form}").write_text(body)
+    paid = ev.files(
+        "paid",
+        str(tmp_path / "in"),
+        format=form,
+        schema="at timestamp, paise bigint",
+        event_time="at",
+        watermark=ev.ascending(),
     )
-    sums = doubled.window(ev.tumbling("1 minute"), by="region").agg(total=ev.sum("twice"), n=ev.count())
-    pipeline = ev.Pipeline("doubled", sums.to("out", late=ev.divert()), state=str(tmp_path / "state"))
-    assert pipeline.run(spark).rows["in"] == ROWS
-    found = sorted(map(tuple, pipeline.panes(spark).select("window_start", "region", "total", "n").collect()), key=str)
-    assert [(start, region, total // 2, n) for start, region, total, n in found] == expected[1][: len(found)]
-
-
-@pytest.mark.parametrize(("format", "spoil"), [("json", "{not json\n"), ("csv", "yesterday,north,much\n")])
-@pytest.mark.parametrize("through", ["worker", "transform", "lanes"])
-def test_a_line_that_cannot_be_read_is_a_dead_letter_on_every_way(
-    spark: Any, tmp_path: Path, format: str, spoil: str, through: str
-) -> None:
-    path = land(tmp_path / "in", format, spoil)
-    read = source(path, format, lane="column:region" if through == "lanes" else "source")
-    if through == "transform":
-        read = read.transform(lambda frame: frame.where("paise > 0"))
-    handle, _ = totals(spark, tmp_path, read, "spoilt")
-    assert handle.rows["in"] == ROWS + 1 and handle.rows["dead"] == 1
-    assert handle.watermark is not None
-
-
-@pytest.mark.parametrize(("format", "read"), [("parquet", "auto"), ("parquet", "spark"), ("json", "auto")])
-def test_a_column_names_the_lanes(spark: Any, tmp_path: Path, format: str, read: str) -> None:
-    """Each region is a lane of its own: offsets count within it, and W is the least of the three."""
-    path = land(tmp_path / "in", format)
-    _, answers = totals(spark, tmp_path, source(path, format, lane="column:region", read=read), "lanes")
-    late = [row for row in answers if len(row) == 3]
-    frame = events().with_columns(offset=pl.int_range(pl.len()).over("region"))
-    wanted = {(r["region"], r["offset"], r["paise"]) for r in frame.to_dicts()}
-    assert late and set(late) <= wanted
-
-
-def test_a_lane_column_that_is_not_there_is_said_at_the_start(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(ev.DefinitionError, match=r"lane='column:country'.*at, region, paise"):
-        totals(spark, tmp_path, source(land(tmp_path / "in", "parquet"), "parquet", lane="column:country"), "wrong")
-
-
-def test_a_transform_that_drops_the_places_is_refused_before_the_first_row(spark: Any, tmp_path: Path) -> None:
-    narrow = source(land(tmp_path / "in", "csv"), "csv").transform(lambda frame: frame.select("at", "region", "paise"))
-    with pytest.raises(ev.DefinitionError, match="a transform drops the columns __source"):
-        totals(spark, tmp_path, narrow, "narrow")
+    sums = paid.window(ev.tumbling("10 seconds")).agg(total=ev.sum("paise"))
+    pipeline = ev.Pipeline("paid", sums.to("totals", late=ev.divert()), state=str(tmp_path / "state"))
+    handle = pipeline.run(spark)
+    assert handle.rows["dead"] == len(reasons)
+    found = [row["reason"].partition(":")[0] for row in pipeline.dead_letters(spark).orderBy("offset").collect()]
+    assert found == reasons

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,6 @@ def schema(*extra: dict[str, Any], paise: str = "paise", aliases: tuple[str, ...
 V1 = schema()
 V2 = schema({"name": "city", "type": ["null", "string"], "default": None})
 V3 = schema({"name": "city", "type": ["null", "string"], "default": None}, {"name": "fee", "type": "long", "default": 0})
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[InThread]:
-    service = InThread(f"sqlite:///{tmp_path}/registry.db")
-    yield service
-    service.stop()
 
 
 def send(broker: KafkaBroker, topic: str, bodies: list[bytes]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.arrowtypes import small_schema
 from eventide.engine.observing import Observer
 from eventide.engine.wire import Registry, decode_wire, report_usage
 from eventide.errors import DefinitionError
@@ -71,6 +72,8 @@ class Reading:
 
     def decode(self, values: pl.Series) -> pl.DataFrame:
         """Bytes as columns, with the reason for each row that cannot be read."""
+        if self.decoder == "raw":
+            return pl.DataFrame({"value": values, DEAD: pl.Series([None] * len(values), dtype=pl.String)})
         if self.registry is None:
             return decode_json(values, self.kinds)
         decoded = decode_wire(values, self.decoder or "", self.kinds, self.registry)
@@ -115,7 +118,8 @@ class Decoding:
             rows = pl.from_arrow(pa.Table.from_batches([batch]))
             assert isinstance(rows, pl.DataFrame)
             decoded = pl.concat([rows, self.reading.decode(rows[RAW])], how="horizontal")
-            yield from decoded.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+            table = decoded.to_arrow(compat_level=pl.CompatLevel.oldest())
+            yield from table.cast(small_schema(table.schema)).to_batches()
 
 
 def transformed(records: Any, reading: Reading, source: Source) -> Any:
@@ -123,8 +127,9 @@ def transformed(records: Any, reading: Reading, source: Source) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     empty = pl.DataFrame(schema={**reading.kinds, DEAD: pl.String()}).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-    schema = type(records.schema)([*records.schema, *from_arrow_schema(empty)])
-    return past_transforms(records.mapInArrow(Decoding(reading), schema), records.columns, source)
+    schema = type(records.schema)([*records.schema, *from_arrow_schema(small_schema(empty))])
+    places = [name for name in records.columns if name.startswith("__")]
+    return past_transforms(records.mapInArrow(Decoding(reading), schema), places, source)
 
 
 def past_transforms(decoded: Any, places: list[str], source: Source) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +10,13 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.definition import Output
+from eventide.engine.arrowtypes import small
 from eventide.engine.microbatch import BatchResult
+from eventide.engine.runner import Runner
+from eventide.engine.staging import deliver_staged, is_large
 from eventide.engine.store import Store
 from eventide.kernel.columns import Shape
-from eventide.sinks.base import Delivery, LogWriter, PaneWriter
+from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
 from eventide.sinks.shape import PaneShape
 
 LATE_IDENTITY = ("_source", "_lane", "_offset")
@@ -24,20 +27,10 @@ def pane_shape(shape: Shape, kinds: dict[str, pl.DataType], accumulation: str) -
     """The columns of an output's panes, as Arrow types."""
     fields = pl.DataFrame(schema=kinds).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     return PaneShape(
-        tuple((name, _plain(fields.field(name).type)) for name in shape.keys),
-        tuple((name, _plain(fields.field(name).type)) for name, _ in shape.plan.aggregates),
+        tuple((name, small(fields.field(name).type)) for name in shape.keys),
+        tuple((name, small(fields.field(name).type)) for name, _ in shape.plan.aggregates),
         accumulation,
     )
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind):
-        return pa.binary()
-    if pa.types.is_large_list(kind):
-        return pa.list_(_plain(kind.value_type))
-    return kind
 
 
 @dataclass
@@ -56,6 +49,8 @@ class Deliverer:
 
     pipeline: str
     store: Store
+    runner: Runner | None = None
+    """Who stages large deliveries; without one everything goes through this process."""
     outlets: dict[str, Outlet] = field(default_factory=dict)
     dead: LogWriter | None = None
 
@@ -77,19 +72,21 @@ class Deliverer:
         """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
         for name, outlet in self.outlets.items():
             facts = Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
-            if outlet.panes is not None:
-                outlet.panes.deliver(self._batches(result.panes[name], outlet.shape.schema), facts)
+            self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
-                outlet.late.append(self._batches(result.late[name], None), facts)
+                outlet.late.append(self.store.batches(result.late[name]), facts)
             after_each()
         if self.dead is not None and result.dead:
             facts = Delivery(self.pipeline, "dead_letters", result.ledger.batch, clock, result.ledger.frontier.watermark)
-            self.dead.append(self._batches(result.dead, None), facts)
+            self.dead.append(self.store.batches(result.dead), facts)
 
-    def _batches(self, paths: list[str], schema: pa.Schema | None) -> Iterator[pa.RecordBatch]:
-        for batch in self.store.batches(paths):
-            table = pa.Table.from_batches([batch])
-            yield from (table if schema is None else table.select(schema.names).cast(schema)).to_batches()
+    def _deliver_panes(self, outlet: Outlet, files: list[str], facts: Delivery) -> None:
+        """From the executors where the sink allows it and it pays, otherwise through this process."""
+        writer, schema = outlet.panes, outlet.shape.schema
+        if self.runner is not None and isinstance(writer, StagedWriter) and is_large(writer, self.store, files):
+            deliver_staged(writer, self.runner, self.store, files, schema, facts)
+        elif writer is not None:
+            writer.deliver(self.store.batches(files, schema), facts)
 
     def close(self) -> None:
         """Close every writer."""

@@ -11,6 +11,7 @@ import polars as pl
 from eventide.engine.decode import Reading, transformed
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.filerows import columns_after_transforms
+from eventide.engine.kafkaends import end_offsets
 from eventide.engine.ledger import Ledger
 from eventide.engine.store import StoreError, file_system
 from eventide.engine.wire import Registry, avro_kinds
@@ -215,13 +216,21 @@ class KafkaFeed:
     @classmethod
     def open(cls, spark: Any, index: int, source: KafkaSource) -> KafkaFeed:
         """Find out the columns."""
-        form, decoder = source.value, None if source.value.kind == "raw" else source.value.kind
+        form = source.value
         registry, kinds = _registry(source, form)
         if form.schema is not None:
             kinds = arrow_kinds(parse_ddl(spark, form.schema))
+        if source.headers and "headers" in kinds:
+            raise DefinitionError(
+                f"source {source.name!r}: its records have a column 'headers' of their own, which headers=True would hide. "
+                "Leave headers=True away, or read the records under another schema."
+            )
+        if source.beside:  # such columns come from Spark, as those of a transform do
+            kinds = {name: kind for name, kind in kinds.items() if name not in source.beside}
+            source = replace(source, transforms=(_as_it_is, *source.transforms))
         if not source.transforms:
-            return cls(index, source, replace(_reading(index, source, kinds, decoder), registry=registry), spark)
-        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, registry)
+            return cls(index, source, replace(_reading(index, source, kinds, form.kind), registry=registry), spark)
+        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, form.kind, registry)
         feed = cls(index, source, decoding, spark, decoding)
         changed = {n: k for n, k in arrow_kinds(feed.frame(spark).schema).items() if not n.startswith("__")}
         feed.reading = _reading(index, source, changed, None)
@@ -229,31 +238,7 @@ class KafkaFeed:
 
     def known_lanes(self) -> tuple[str, ...]:
         """The partitions that the topics have now."""
-        return tuple(sorted(_lane(topic, partition, self.source) for topic, partition in self._ends()))
-
-    def _ends(self) -> dict[tuple[str, int], int]:
-        """The end offset of every partition, as the broker says now."""
-        jvm = self.spark._jvm
-        properties = jvm.java.util.Properties()
-        options = {k.removeprefix("kafka."): v for k, v in self.source.options if k.startswith("kafka.")}
-        bytes_ = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
-        for name, value in {
-            **options,
-            "bootstrap.servers": self.source.servers,
-            "key.deserializer": bytes_,
-            "value.deserializer": bytes_,
-        }.items():
-            properties.setProperty(name, value)
-        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
-        try:
-            found = jvm.java.util.ArrayList()
-            for topic in self.source.topics:
-                for info in consumer.partitionsFor(topic) or ():
-                    found.add(jvm.org.apache.kafka.common.TopicPartition(info.topic(), info.partition()))
-            ends = consumer.endOffsets(found)
-            return {(tp.topic(), tp.partition()): int(ends[tp]) for tp in found}
-        finally:
-            consumer.close()
+        return tuple(sorted(_lane(topic, partition, self.source) for topic, partition in end_offsets(self.spark, self.source)))
 
     def frame(self, spark: Any) -> Any:
         """Records with their place."""
@@ -265,6 +250,8 @@ class KafkaFeed:
         reader = reader.option("startingOffsets", self.source.starting).option("failOnDataLoss", "true")
         if self.source.rows_per_batch is not None:
             reader = reader.option("maxOffsetsPerTrigger", str(self.source.rows_per_batch))
+        if self.source.headers:
+            reader = reader.option("includeHeaders", "true")
         lane = F.col("partition").cast("string") if len(self.source.topics) == 1 else F.concat_ws("-", "topic", "partition")
         records = reader.load().select(
             F.lit(self.index).cast("long").alias(SOURCE),
@@ -272,12 +259,13 @@ class KafkaFeed:
             F.col("offset").alias(OFFSET),
             F.expr("unix_micros(timestamp)").alias(ARRIVAL),
             F.col("value").alias(RAW),
+            *self.source.beside,
         )
         return records if self.decoding is None else transformed(records, self.decoding, self.source)
 
     def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
         """A partition is at its end when the batch goes up to what the broker says is the end."""
-        ends = self._ends()
+        ends = end_offsets(self.spark, self.source)
         taken = next((o for o in offsets if any(topic in o for topic in self.source.topics)), {})
         lanes, done = set(), set()
         for (topic, partition), end in ends.items():
@@ -301,6 +289,10 @@ def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[
             reader, references = latest.text, client.texts(latest)
     asked = Registry(form.registry, source.name, reader, form.on_unreadable, form.on_registry_down, form.auth)
     return asked, avro_kinds(reader, references) if form.kind == "avro" and reader is not None else {}
+
+
+def _as_it_is(frame: Any) -> Any:
+    return frame
 
 
 def _lane(topic: str, partition: int, source: KafkaSource) -> str:

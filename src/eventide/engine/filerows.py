@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.arrowtypes import small_schema
 from eventide.engine.decode import Reading, past_transforms
 from eventide.engine.filereading import LandedFile, frames_of
 from eventide.errors import DefinitionError
@@ -51,7 +52,7 @@ def _spark_schema(reading: Reading) -> Any:
 
 def _arrow_schema(reading: Reading) -> pa.Schema:
     empty = pl.DataFrame(schema={**PLACES, **reading.kinds, DEAD: pl.String()})
-    return empty.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    return small_schema(empty.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
 
 
 def _worker_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:

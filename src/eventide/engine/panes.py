@@ -6,13 +6,14 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.kernel.columns import END, Shape, instant
+from eventide.kernel.jsontext import json_of
 from eventide.sinks.shape import PaneShape
 
 
 def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
     """Panes with the columns of `PaneShape.schema`, in the order in which they were emitted: each window's by rank."""
     naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n, _ in shape.plan.aggregates))
-    key = pl.struct(shape.keys).struct.json_encode() if shape.keys else pl.lit("{}")
+    key = json_of(shape.keys, panes.schema) if shape.keys else pl.lit("{}")
     named = panes.with_columns(
         pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id")
     )

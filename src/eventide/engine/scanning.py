@@ -12,6 +12,7 @@ import polars as pl
 from eventide.engine.store import Part, Store
 from eventide.kernel.bucket import bucket_of
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, instant
+from eventide.kernel.jsontext import json_of
 from eventide.kernel.scan import Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
 from eventide.model.lane import Progress
@@ -99,7 +100,7 @@ def by_bucket(frame: pl.DataFrame, keys: tuple[str, ...], buckets: int) -> list[
 def _dead_letters(rows: pl.DataFrame) -> pl.DataFrame:
     """Dead letters with their reason, their bytes and the facts to find them again."""
     own = [c for c in rows.columns if not c.startswith("__")]
-    as_text = pl.struct(own).struct.json_encode().cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
+    as_text = json_of(own, rows.schema).cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
     raw = pl.coalesce(pl.col(RAW), as_text) if RAW in rows.columns else as_text
     return rows.select(
         pl.col(SOURCE).alias("source"),

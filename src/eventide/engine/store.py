@@ -95,10 +95,12 @@ class Store:
                 "Restore the file, or start over with a new generation: eventide run FILE --start-over."
             ) from error
 
-    def batches(self, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of user-facing files as Arrow batches, one file after the other."""
+    def batches(self, paths: Iterable[str], schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of user-facing files as Arrow batches, one file after the other; with a schema, its columns and types."""
         for path in paths:
-            yield from self._open(path).iter_batches(batch_size=65_536)
+            for batch in self._open(path).iter_batches(batch_size=65_536):
+                table = pa.Table.from_batches([batch])
+                yield from (table if schema is None else table.select(schema.names).cast(schema)).to_batches()
 
     def count(self, path: str) -> int:
         """How many rows a file holds, by its own footer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.protobuf import ProtobufReader
 from eventide.errors import DefinitionError, EventideError
 from eventide.kernel.columns import DEAD
 
@@ -94,7 +94,7 @@ def _reader(kind: str, registry: Registry) -> Callable[[bytes], dict[str, Any]]:
         return AvroDeserialiser(client, registry.reader)
     if kind == "json":
         return JsonDeserialiser(client)
-    return _Protobuf(client)
+    return ProtobufReader(client)
 
 
 @lru_cache(maxsize=64)
@@ -107,61 +107,6 @@ def _client(registry: Registry) -> Any:
 def report_usage(registry: Registry) -> None:
     """Tell the registry which schema ids this worker has decoded."""
     _client(registry).report_usage()
-
-
-class _Protobuf:
-    """Messages of any registered type, as plain dicts, without generated classes."""
-
-    def __init__(self, client: Any) -> None:
-        self.client = client
-        self.types: dict[tuple[int, tuple[int, ...]], Any] = {}
-
-    def __call__(self, record: bytes) -> dict[str, Any]:
-        from google.protobuf.json_format import MessageToDict
-        from google.protobuf.message import DecodeError
-
-        from eventide.registry.wire import BadPayload, decode_header, decode_indexes
-
-        schema_id, payload = decode_header(record)
-        indexes, body = decode_indexes(payload)
-        place = (schema_id, tuple(indexes))
-        if place not in self.types:
-            self.types[place] = self._type(schema_id, tuple(indexes))
-        message = self.types[place]()
-        try:
-            message.ParseFromString(body)
-        except DecodeError as error:
-            raise BadPayload(f"schema {schema_id} does not read these {len(body)} bytes: {error}") from error
-        self.client.note_decoded(schema_id)
-        said: dict[str, Any] = MessageToDict(
-            message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-        )
-        return said
-
-    def _type(self, schema_id: int, indexes: tuple[int, ...]) -> Any:
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-        from eventide.registry.compatibility import parse
-        from eventide.registry.wire import BadPayload
-
-        schema = self.client.schema(schema_id)
-        parsed: Any = parse("PROTOBUF", schema.text, self.client.texts(schema))
-        file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(parsed.serialized))
-        file.name = f"schema-{schema_id}.proto"
-        pool = descriptor_pool.Default()
-        try:
-            found = pool.FindFileByName(file.name)
-        except KeyError:
-            pool = descriptor_pool.DescriptorPool()
-            pool.Add(file)
-            found = pool.FindFileByName(file.name)
-        try:
-            descriptor = list(found.message_types_by_name.values())[indexes[0]]
-            for index in indexes[1:]:
-                descriptor = descriptor.nested_types[index]
-        except IndexError:
-            raise BadPayload(f"schema {schema_id} has no message at {list(indexes)}") from None
-        return message_factory.GetMessageClass(descriptor)
 
 
 def avro_kinds(text: str, references: dict[str, str]) -> Kinds:

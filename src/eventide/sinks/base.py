@@ -25,6 +25,8 @@ class Capabilities:
     """Readers see panes in the order in which they were emitted."""
     append: bool = False
     """Can hold late rows and dead letters."""
+    parallel: bool = False
+    """A large delivery is brought to it by the executors, side by side."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,14 @@ class PaneWriter(Protocol):
 class StagedWriter(PaneWriter, Protocol):
     """A writer whose panes can be staged from many executors at once and then applied in one step. It is picklable."""
 
+    parallel_from: int
+    """How many panes a delivery must have to be staged from the executors."""
+
     def stage(self, part: str, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> str:
         """On an executor: bring one part near the target, replacing an earlier try of it; gives its token."""
 
     def deliver_staged(self, tokens: list[str], delivery: Delivery) -> None:
-        """On the driver: apply all parts in one transaction and remove what was staged."""
+        """On the driver: apply all parts in one transaction and remove what was staged; raises StagedPartsLost if one is gone."""
 
 
 class LogWriter(Protocol):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.errors import SinkError, SinkRefused, SinkUnavailable, StagedPartsLost
 from eventide.sinks import pgcopy, plain
-from eventide.sinks.base import Delivery
+from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.secret import masked
@@ -25,6 +25,7 @@ from eventide.sinks.target import Target
 TRANSIENT = ("08", "40", "53", "55", "57", "58", "23505")
 """SQLSTATEs that may pass: connection, rollback, resources (a full disk), locks, shutdown, system; and a duplicate key,
 which MERGE meets only when another writer put the same window in at the same moment."""
+PARALLEL_FROM = 200_000
 TYPES = {
     pa.int8(): "smallint",
     pa.int16(): "smallint",
@@ -154,10 +155,16 @@ class PostgresWriter(SqlWriter):
 
     database: PostgresDatabase
 
+    def __init__(
+        self, database: Database, target: Target, retry: Retry, shape: PaneShape | None, parallel_from: int = PARALLEL_FROM
+    ) -> None:
+        super().__init__(database, target, retry, shape)
+        self.parallel_from = parallel_from
+
     @property
     def staged_prefix(self) -> str:
         """How the names of this target's staging tables begin."""
-        return f"eventide_staged_{_digest(self.target.name, 8)}_"
+        return f"eventide_staged_{_digest(self.database.located(self.target.name), 8)}_"
 
     def clear_staged(self) -> None:
         """Drop what a run that died had staged; its batch stages it again."""
@@ -165,7 +172,7 @@ class PostgresWriter(SqlWriter):
         def clear(connection: Any) -> None:
             query = "select oid::regclass::text from pg_class where relkind = 'r' and starts_with(relname, %s)"
             for (table,) in connection.execute(query, (self.staged_prefix,)).fetchall():
-                connection.execute(f"drop table {table}")
+                connection.execute(f"drop table if exists {table}")
 
         self.run(clear)
 
@@ -186,22 +193,19 @@ class PostgresWriter(SqlWriter):
             self.close()
 
     def deliver_staged(self, tokens: list[str], delivery: Delivery) -> None:
-        """Apply all parts in one transaction and drop them; a second call, after all is done, finds nothing to do."""
+        """Apply all parts in one transaction and drop them; called again after that, it finds the parts lost."""
         counts = {self.database.located(name): int(rows) for name, _, rows in (token.partition(":") for token in tokens)}
 
         def apply(connection: Any) -> list[str]:
-            there = {table: connection.execute("select to_regclass(%s)", (table,)).fetchone()[0] for table in counts}
-            if not any(there.values()):
-                return []  # the drop below commits together with the upsert: it was applied
-            # An unlogged table is emptied when the server crashes.
-            lost = [table for table, rows in counts.items() if not there[table] or _count(connection, table) != rows]
+            # An unlogged table is emptied when the server crashes; a run that begins clears what an earlier one staged.
+            lost = [table for table, rows in counts.items() if _count(connection, table) != rows]
             if not lost:
                 self.database.apply_parts(connection, self.target, list(counts))
                 connection.execute(f"drop table {', '.join(counts)}")
             return lost
 
         if counts and (lost := self.run(apply)):
-            raise SinkUnavailable(f"{len(lost)} of {len(counts)} staged parts are lost: the batch must be staged again")
+            raise StagedPartsLost(f"{len(lost)} of {len(counts)} staged parts are lost: the batch must be staged again")
 
 
 def _digest(text: str, length: int) -> str:
@@ -210,7 +214,9 @@ def _digest(text: str, length: int) -> str:
 
 
 def _count(connection: Any, table: str) -> int:
-    return int(connection.execute(f"select count(*) from {table}").fetchone()[0])
+    """The rows of a table; -1 if there is none."""
+    there = connection.execute("select to_regclass(%s)", (table,)).fetchone()[0]
+    return int(connection.execute(f"select count(*) from {table}").fetchone()[0]) if there else -1
 
 
 @dataclass(frozen=True)
@@ -221,9 +227,15 @@ class PostgresSink(SqlSink):
     table: str | None = None
     schema: str | None = None
     retry: Retry = field(default=Retry(), repr=False)
+    parallel_from: int = field(default=PARALLEL_FROM, repr=False)
 
     def __repr__(self) -> str:
         return f"postgres({masked(self.dsn)!r}, table={self.table!r}, schema={self.schema!r})"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As every SQL sink, and from many executors at once."""
+        return replace(super().capabilities, parallel=True)
 
     def database(self) -> PostgresDatabase:
         """The server."""
@@ -238,13 +250,22 @@ class PostgresSink(SqlSink):
 
     def writer(self, database: Database, target: Target, shape: PaneShape | None) -> SqlWriter:
         """One that can be staged from executors."""
-        return PostgresWriter(database, target, self.retry, shape)
+        return PostgresWriter(database, target, self.retry, shape, self.parallel_from)
 
 
-def postgres(dsn: str, table: str | None = None, schema: str | None = None, *, retry: Retry | None = None) -> PostgresSink:
+def postgres(
+    dsn: str,
+    table: str | None = None,
+    schema: str | None = None,
+    *,
+    retry: Retry | None = None,
+    parallel_from: int = PARALLEL_FROM,
+) -> PostgresSink:
     """Results into PostgreSQL; read the view named like the output (or `table`).
+
+    A delivery of `parallel_from` panes or more is brought there by the executors, each over a connection of its own.
 
     >>> postgres("postgresql://me:secret@db/sales")
     postgres('postgresql://me:***@db/sales', table=None, schema=None)
     """
-    return PostgresSink(dsn, table, schema, retry or Retry())
+    return PostgresSink(dsn, table, schema, retry or Retry(), parallel_from)

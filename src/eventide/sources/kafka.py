@@ -35,8 +35,12 @@ class KafkaSource(Source):
         """The columns of the record format, where it says them."""
         if self.value.schema is None:
             return None
-        extra = ("headers",) if self.headers else ()
-        return (*ddl_columns(self.value.schema), *extra)
+        return tuple(dict.fromkeys((*ddl_columns(self.value.schema), *self.beside)))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Columns of a record that are not read from its value."""
+        return ("key",) * (self.value.kind == "raw") + ("headers",) * self.headers
 
 
 def kafka(
@@ -59,6 +63,7 @@ def kafka(
     """Read topics. Security and other client options are passed through: `options={"kafka.security.protocol": "SASL_SSL", …}`.
 
     A row arrived at its record's timestamp (CreateTime or LogAppendTime, as the topic is set up), or at the `arrival` column.
+    `headers=True` adds the column `headers`: a list of (key, value), the value as bytes; null for a record without any.
     """
     topics = (topic,) if isinstance(topic, str) else tuple(topic)
     if not topics or not all(topics):
