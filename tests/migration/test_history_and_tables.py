@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -32,7 +34,7 @@ def landed(tmp_path):
 
 
 def everything(path) -> pl.DataFrame:
-    return pl.concat([pl.read_parquet(p, hive_partitioning=False) for p in sorted(path.rglob("*.parquet"))])
+    return pl.concat([pl.read_parquet(p, hive_partitioning=False) for p in sorted(path.rglob("*.parquet"))], how="diagonal")
 
 
 def test_a_backfill_that_was_stopped_goes_on_where_it_was(landed, monkeypatch):
@@ -69,6 +71,49 @@ def test_a_crash_between_file_and_mark_repeats_the_file_alike(landed):
     assert everything(landed).equals(before)
 
 
+DYING = """
+import os, sys
+from eventide.migration.history import fill
+from eventide.migration.upcast import Upcast
+from tests.migration.test_drift import FARES
+
+left, replace = int(sys.argv[2]), os.replace
+
+def dying(one, other):
+    global left
+    for step in (lambda: None, lambda: replace(one, other)):
+        step()
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), 9)
+
+os.replace = dying
+fill(sys.argv[1], Upcast.of(FARES, keep=True), "m")
+"""
+
+
+@pytest.mark.parametrize("point", range(1, 7))
+def test_a_backfill_killed_around_any_rename_leaves_whole_files_and_goes_on(landed, point):
+    before = everything(landed)
+    ran = subprocess.run([sys.executable, "-c", DYING, str(landed), str(point)], check=False)
+    assert ran.returncode == -9
+    assert everything(landed).select(before.columns).equals(before)
+    fill(str(landed), Upcast.of(FARES, keep=True), "m")
+    found = everything(landed)
+    assert found.select(before.columns).equals(before)
+    assert found["pricing"].struct.field("base").to_list() == found["fare_cents"].to_list()
+    assert fill(str(landed), Upcast.of(FARES, keep=True), "m").files == 0
+
+
+def test_a_file_that_came_anew_under_its_name_is_done_again(landed, tmp_path):
+    how, out = Upcast.of(FARES, keep=True), str(tmp_path / "out")
+    fill(str(landed), how, "m", target=out)
+    assert fill(str(landed), how, "m", target=out).files == 0
+    path = landed / "day=0" / "part.parquet"
+    path.write_bytes(path.read_bytes())  # the same size, another moment
+    assert fill(str(landed), how, "m", target=out).files == 1
+
+
 def test_a_dropped_field_is_rebuilt_as_it_was_recorded_and_computed_where_it_was_not(tmp_path):
     both = rides(100).with_columns(fare_cents=pl.col("fare_cents") + (pl.col("ride_id") == 7))  # one was recorded otherwise
     (tmp_path / "dual").mkdir()
@@ -84,17 +129,6 @@ def test_a_dropped_field_is_rebuilt_as_it_was_recorded_and_computed_where_it_was
     (tmp_path / "empty").mkdir()
     with pytest.raises(HistoryRefused, match="no Parquet files"):
         fill(str(tmp_path / "empty"), how, "x")
-
-
-def test_a_delta_table_is_filled_in_one_commit(tmp_path):
-    deltalake = pytest.importorskip("deltalake")
-    path = str(tmp_path / "rides")
-    deltalake.write_deltalake(path, rides(50).drop("pricing").to_arrow(compat_level=pl.CompatLevel.oldest()))
-    how = Upcast.of(FARES, keep=True)
-    assert history.fill_delta(path, how)["rows"] == 50
-    version = deltalake.DeltaTable(path).version()
-    assert history.fill_delta(path, how) == {"version": version, "rows": 0}
-    assert pl.read_delta(path)["pricing"].struct.field("base").to_list() == rides(50)["fare_cents"].to_list()
 
 
 def at(phase: Phase, plan=PLAN) -> Migration:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import click
 
 from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, ask
 from eventide.errors import EventideError
+from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
 
 _FILES = click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
 
@@ -53,7 +56,6 @@ def check(
 ) -> None:
     """Do both shapes of every event say the same? Counts by kind, and the first that do not."""
     from eventide.migration.drift import NOTHING, DriftCheck
-    from eventide.migration.migration import Migration
 
     if bool(files) == bool(topic):
         raise click.UsageError("give either files or --topic")
@@ -101,22 +103,26 @@ def _events(
 @click.argument("name")
 @click.argument("source", type=click.Path(exists=True, file_okay=False))
 @click.option("--target", type=click.Path(), help="Write here instead of in place.")
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), help="Of SOURCE; seen from what is there.")
 @click.option("--spark/--no-spark", "with_spark", default=True, help="Share the files out among Spark's tasks.")
 @URL
 @TOKEN
-def backfill(name: str, source: str, target: str | None, form: str, with_spark: bool, url: str, token: str | None) -> None:
+def backfill(
+    name: str, source: str, target: str | None, form: str | None, with_spark: bool, url: str, token: str | None
+) -> None:
     """Fill the new shape in history; stopped anywhere, it goes on where it was."""
-    done = _fill(name, source, target, form, with_spark, url, token, to="new")
-    ask(url, token, "POST", name, "/backfilled", {"source": source, **done})
-    click.echo(f"history below {source} has the new shape: {json.dumps(done)}")
+    migration = _begun(name, url, token)
+    done = _fill(migration, source, target, form, with_spark, to="new")
+    if migration.phase.is_open:
+        ask(url, token, "POST", name, "/backfilled", {"source": source, **done})
+    click.echo(f"history below {target or source} has both shapes: {_said(done)}")
 
 
 @click.command()
 @click.argument("name")
 @click.argument("source", type=click.Path(exists=True, file_okay=False))
 @click.option("--target", type=click.Path(), help="Write here instead of in place.")
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), help="Of SOURCE; seen from what is there.")
 @click.option("--history", type=click.Path(exists=True, file_okay=False), help="Parquet written while both shapes were.")
 @click.option("--key", multiple=True, help="The columns that say that two rows are the same event.")
 @click.option("--spark/--no-spark", "with_spark", default=True, help="Share the files out among Spark's tasks.")
@@ -126,7 +132,7 @@ def rebuild(
     name: str,
     source: str,
     target: str | None,
-    form: str,
+    form: str | None,
     history: str | None,
     key: tuple[str, ...],
     with_spark: bool,
@@ -134,38 +140,44 @@ def rebuild(
     token: str | None,
 ) -> None:
     """Bring a dropped field back: as it was recorded in the dual-write history, and computed where it was not."""
-    done = _fill(name, source, target, form, with_spark, url, token, to="old", history=history, key=key)
-    click.echo(f"the rows below {source} have the old shape again: {json.dumps(done)}")
+    migration = _begun(name, url, token)
+    done = _fill(migration, source, target, form, with_spark, to="old", history=history, key=key)
+    click.echo(f"the rows below {target or source} have the old shape again: {_said(done)}")
+
+
+def _begun(name: str, url: str, token: str | None) -> Migration:
+    """The migration, if its expressions are settled: nobody's history is rewritten by a plan that may still change."""
+    migration = Migration.from_json(ask(url, token, "GET", name))
+    if migration.phase in (Phase.PLAN, Phase.ABORTED):
+        wanted = f"eventide migrate advance {name} --to expand" if migration.phase is Phase.PLAN else "plan a new one"
+        raise click.ClickException(f"{name} is in {migration.phase}; history is rewritten from expand on. Next: {wanted}")
+    return migration
+
+
+def _said(done: dict[str, Any]) -> str:
+    parts = f"{done['rows']:,} rows written in {done['files']:,} files or partitions, {done['skipped']:,} were done before"
+    return f"{parts} (Delta version {done['version']})" if "version" in done else parts
 
 
 def _fill(
-    name: str,
-    source: str,
-    target: str | None,
-    form: str,
-    with_spark: bool,
-    url: str,
-    token: str | None,
-    *,
-    to: Any,
-    **more: Any,
+    migration: Migration, source: str, target: str | None, form: str | None, with_spark: bool, *, to: Any, **more: Any
 ) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from eventide.migration.history import fill, fill_delta
-    from eventide.migration.migration import Migration
+    from eventide.migration.history import fill, is_delta
+    from eventide.migration.history_delta import fill_delta
     from eventide.migration.upcast import Upcast
 
-    how = Upcast.of(Migration.from_json(ask(url, token, "GET", name)), to, keep=True)
+    how = Upcast.of(migration, to, keep=True)
     try:
-        if form == "delta":
-            return fill_delta(source, how)
+        if form == "delta" or (form is None and is_delta(source)):
+            if target is not None:
+                raise click.UsageError("a Delta table is filled in place: its earlier versions stay, so --target is not needed")
+            return fill_delta(source, how, **more)
         spark = None
         if with_spark:
             from eventide.engine.session import local_session
 
             spark = local_session(name="eventide-backfill")
-        return asdict(fill(source, how, f"{name}-{to}", target=target, spark=spark, **more))
+        return asdict(fill(source, how, f"{migration.name}-{to}", target=target, spark=spark, **more))
     except EventideError as error:
         raise click.ClickException(str(error)) from error
 
@@ -180,7 +192,6 @@ def _fill(
 @TOKEN
 def table(name: str, database: str, table: str, execute: bool, upto: str | None, url: str, token: str | None) -> None:
     """The same change in a SQL table at DATABASE (sqlite:///FILE or postgresql://…): add, fill, view, drop."""
-    from eventide.migration.migration import Migration
     from eventide.migration.tablerun import connect, planned, run_next
 
     migration = Migration.from_json(ask(url, token, "GET", name))

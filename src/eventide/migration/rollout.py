@@ -294,6 +294,10 @@ class Rollout:
         """History has been filled with the new shape."""
         migration = self.find(name)
         _refuse_closed(migration)
+        if migration.phase is Phase.PLAN:
+            raise faults.not_now(
+                f"{name!r} is in plan; history is filled from expand on: `eventide migrate advance {name} --to expand`."
+            )
         if migration.backfilled_at is not None:
             return migration
         changed = replace(migration, backfilled_at=self.now)
