@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from eventide.migration import history
+from eventide.migration.faults import PlanRefused
 from eventide.migration.history import HistoryRefused, fill
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
@@ -170,12 +171,46 @@ def test_a_step_that_fails_leaves_nothing_behind_and_one_done_by_hand_is_taken_a
     here.run('ALTER TABLE "users" ADD COLUMN "created_at" TEXT')
     assert run_next(here, at(Phase.EXPAND), "users", LEAVES, upto="add created_at") == ["add created_at"]
     here.run('CREATE VIEW "v_users" AS SELECT 1')
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(TableRefused, match=r"Step 'view' failed, and what it had begun was undone: .* already exists"):
         run_next(here, at(Phase.MIGRATE), "users", LEAVES)
     assert [step.name for step, done in planned(here, at(Phase.MIGRATE), "users", LEAVES) if not done] == [
         "view",
         "drop signup_date",
     ]
+
+
+def test_rows_of_the_old_shape_that_came_after_the_fill_are_filled_before_the_drop(database):
+    here = connect(database)
+    run_next(here, at(Phase.EXPAND), "users", LEAVES)
+    here.run("INSERT INTO users (user_id, signup_date) VALUES (6, '2025-09-20')")
+    assert run_next(here, at(Phase.MIGRATE), "users", LEAVES) == ["fill created_at", "view"]
+    here.run("INSERT INTO users (user_id, signup_date) VALUES (7, '2025-09-21')")
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["fill created_at", "drop signup_date"]
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == []
+    assert here.run("SELECT COUNT(*), COUNT(created_at) FROM users")[0] == [(7, 6)]  # one never had a date
+
+
+def test_a_column_is_not_dropped_while_it_holds_what_the_new_shape_has_not(database):
+    here = connect(database)
+    here.run("UPDATE users SET signup_date = 'long ago' WHERE user_id = 2")
+    with pytest.raises(TableRefused, match="would lose 1 values of users that the new shape does not have"):
+        run_next(here, at(Phase.CONTRACTED), "users", LEAVES)
+    assert "signup_date" in here.columns("users")
+    here.run("UPDATE users SET created_at = '2000-01-01 00:00:00' WHERE user_id = 2")
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+
+
+def test_what_is_wrong_with_a_database_a_table_or_a_step_is_said(database, tmp_path):
+    with pytest.raises(TableRefused, match="There is no SQLite file"):
+        connect(f"sqlite:///{tmp_path}/none.db")
+    with pytest.raises(TableRefused, match="does not let us in"):
+        connect("postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(PlanRefused, match="There is no table usrs"):
+        run_next(connect(database), at(Phase.EXPAND), "usrs", LEAVES)
+    with pytest.raises(
+        TableRefused, match="'drop all' is no step of m; take one of 'add created_at', 'fill created_at', 'view'"
+    ):
+        run_next(connect(database), at(Phase.EXPAND), "users", LEAVES, upto="drop all")
 
 
 def test_an_aborted_migration_changes_no_table(database):

@@ -198,9 +198,11 @@ def table(name: str, database: str, table: str, execute: bool, upto: str | None,
     leaves = migration.plan.leaves
     try:
         connection = connect(database)
-        if execute or upto:
-            for step in run_next(connection, migration, table, leaves, upto=upto):
-                click.echo(f"ran {step}")
+        ran = run_next(connection, migration, table, leaves, upto=upto) if execute or upto else []
+        for step in ran:
+            click.echo(f"ran {step}")
+        if any(step.startswith("fill ") for step in ran) and migration.phase.is_open:
+            ask(url, token, "POST", name, "/backfilled", {"table": table})
         for each, done in planned(connection, migration, table, leaves):
             click.echo(f"{'done' if done else f'from {each.earliest} on':24}  {each.name:20}  {each.statement}")
     except EventideError as error:
