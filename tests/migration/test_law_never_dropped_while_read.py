@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order: the old shape is never dropped while a consumer reads it.
+"""Whatever is done in whatever order: the old shape is never dropped while a consumer reads it, and what is repeated changes nothing.
 
 The test keeps its own books: who said what last, who was last seen reading what, who was excused when. They are kept in another way
 than the machine keeps its own, so that both would have to be wrong in the same way.
@@ -20,6 +20,7 @@ from eventide.migration.phase import Phase
 from eventide.migration.policy import Policy
 from eventide.registry.faults import Fault
 from tests.migration.desk import CREATED_AT, USER_ID, Desk, field_names, record
+from tests.migration.test_crash import state
 
 NAMES = st.sampled_from(["billing", "growth", "fraud"])
 IDLE = 40
@@ -49,14 +50,26 @@ class Rolling(RuleBasedStateMachine):
             self.desk.store.close()
             shutil.rmtree(self.home)
 
-    def attempt(self, work):
-        """Do it, or hear a reason; nothing else may come of it."""
+    def attempt(self, work, *, moment: bool = False):
+        """Do it, or hear a reason; nothing else may come of it. Done twice it is as if done once.
+
+        `moment`: what is told is that something happened now, so that telling it later tells something else.
+        """
         self.desk.now += 1
+        before = state(self.desk)
         try:
-            return self.desk.do(work)
+            found = self.desk.do(work)
         except Fault as fault:
             assert fault.status in (409, 422) and len(fault.message) > 20
+            assert state(self.desk) == before
             return None
+        if not moment:
+            after, now = state(self.desk), self.desk.now
+            self.desk.now += 1
+            self.desk.do(work)
+            assert state(self.desk) == after
+            self.desk.now = now
+        return found
 
     @rule(to=st.sampled_from(list(Phase)), sure=st.booleans())
     def go(self, to, sure):
@@ -69,6 +82,14 @@ class Rolling(RuleBasedStateMachine):
         assert (before, to.value) in EDGES or back
         if to is Phase.CONTRACTED:
             self.check_contract(sure)
+
+    @rule(withdraw=st.booleans())
+    def go_back(self, withdraw):
+        """One step back, so that every phase is left both ways."""
+        if self.phase in ORDER[1:]:
+            to = Phase(ORDER[ORDER.index(self.phase) - 1])
+            if self.attempt(lambda r: r.go("m", to, withdraw=withdraw)) is not None:
+                self.phase = to.value
 
     @rule()
     def next_phase(self):
@@ -111,7 +132,7 @@ class Rolling(RuleBasedStateMachine):
     def read(self, name, path):
         if self.phase == "contracted" and path != "created_at":
             return  # there is nothing left to read
-        self.attempt(lambda r: r.selected("users", name, "", [path], None))
+        self.attempt(lambda r: r.selected("users", name, "", [path], None), moment=True)
         if path in ("signup_date", "*"):
             self.reads.setdefault(name, []).append(self.desk.now)
 

@@ -1,102 +1,16 @@
-"""`eventide migrate check, backfill, rebuild, table`: the data on both sides of a change."""
+"""`eventide migrate backfill, rebuild, table`: history and tables on both sides of a change."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
-from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, ask
+from eventide.cli.migrate_show import TOKEN, URL, ask
 from eventide.errors import EventideError
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
-
-_FILES = click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
-
-
-@click.command()
-@click.argument("name")
-@_FILES
-@click.option("--topic", help="Read this Kafka topic instead of files.")
-@click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="The Kafka brokers.")
-@click.option("--most", type=int, help="Read at most this many records of the topic.")
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path, exists=True), help="The migration from a file (status --json)."
-)
-@click.option("--key", multiple=True, help="A column that names the event in a counterexample. May be repeated.")
-@click.option("--fail-on-drift", is_flag=True, help="Exit 1 if more events drift than the budget allows.")
-@click.option("--budget", type=float, help="The share that may drift; the plan's own if left out.")
-@click.option("--report", is_flag=True, help="Tell the registry what was found.")
-@click.option("--everything", is_flag=True, help="This is all that is kept: if no event has only the old shape, none is left.")
-@URL
-@TOKEN
-@AS_JSON
-@click.pass_context
-def check(
-    context: click.Context,
-    name: str,
-    files: tuple[Path, ...],
-    topic: str | None,
-    bootstrap: str,
-    most: int | None,
-    plan_file: Path | None,
-    key: tuple[str, ...],
-    fail_on_drift: bool,
-    budget: float | None,
-    report: bool,
-    everything: bool,
-    url: str,
-    token: str | None,
-    as_json: bool,
-) -> None:
-    """Do both shapes of every event say the same? Counts by kind, and the first that do not."""
-    from eventide.migration.drift import NOTHING, DriftCheck
-
-    if bool(files) == bool(topic):
-        raise click.UsageError("give either files or --topic")
-    body = json.loads(plan_file.read_text()) if plan_file else ask(url, token, "GET", name)
-    migration = Migration.from_json(body)
-    judge = DriftCheck(migration.plan.mappings, migration.plan.leaves, key)
-    found = NOTHING
-    try:
-        for frame in _events(files, topic, bootstrap, most, url, token):
-            found = found.plus(judge(frame), judge.most)
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
-    if report:
-        said = {"source": topic or "files", "batch": time.time_ns() // 1_000_000, "everything": everything}
-        ask(url, token, "POST", name, "/drift", {**found.counts, **said, "examples": list(found.examples)})
-    if as_json:
-        click.echo(json.dumps({**found.counts, "checked": found.checked, "examples": list(found.examples)}, indent=2))
-    else:
-        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in found.counts.items())
-        click.echo(f"{found.checked:,} events: {counts}")
-        for example in found.examples:
-            click.echo(f"  {json.dumps(example)}")
-    allowed = migration.plan.policy.budget if budget is None else budget
-    if fail_on_drift and not found.within(allowed):
-        click.echo(f"{found.drifted:,} of {found.checked:,} events drift; the budget is {allowed:.4%}.", err=True)
-        context.exit(1)
-
-
-def _events(
-    files: tuple[Path, ...], topic: str | None, bootstrap: str, most: int | None, url: str, token: str | None
-) -> Iterator[Any]:
-    from eventide.migration.events import from_files, from_records
-
-    if topic is None:
-        yield from from_files(files)
-        return
-    from eventide.registry.client import RegistryClient
-    from eventide.registry.inventory import topic_records
-
-    with RegistryClient(url, token=token, name="eventide-cli") as client:
-        yield from from_records(topic_records(bootstrap, topic, most=most or 2**62), client)
 
 
 @click.command()

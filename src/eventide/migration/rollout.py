@@ -146,7 +146,10 @@ class Rollout:
         verdict = decide(migration, to, gather(self._catalog, migration), self.now, confirmation=confirmation)
         if verdict.outcome is Outcome.REFUSED:
             raise faults.not_now(verdict.reason)
+        withdraw = withdraw and to in (Phase.PLAN, Phase.ABORTED)
         if verdict.outcome is Outcome.ALREADY:
+            if withdraw and self._withdraw(migration):
+                self._audit("withdraw_migration", migration, {"schema_id": migration.expanded_id})
             return verdict
         moved = migration.moved(to, self.now)
         if to is Phase.EXPAND and migration.phase is Phase.PLAN:
@@ -155,7 +158,7 @@ class Rollout:
             self.tables.forget_drift(name)
         elif to is Phase.CONTRACTED:
             moved = self._contract(moved)
-        elif withdraw and to in (Phase.PLAN, Phase.ABORTED):
+        elif withdraw:
             self._withdraw(migration)
         detail = {"from": migration.phase.value, "to": to.value, "gates": [g.as_json() for g in verdict.gates]}
         self._save(moved, "move_migration", detail)
@@ -186,11 +189,13 @@ class Rollout:
         entry, _ = register(self._catalog, proposal, normalize=False, against=against)
         return entry.id
 
-    def _withdraw(self, migration: Migration) -> None:
-        """Soft delete the expanded version; records that carry its id can be read as before."""
+    def _withdraw(self, migration: Migration) -> bool:
+        """Soft delete the expanded version if it is the latest; records that carry its id can be read as before."""
         latest = self._catalog.session.latest(migration.subject)
-        if latest is not None and latest.id == migration.expanded_id:
-            delete_version(self._catalog, migration.subject, latest.version, permanent=False)
+        if latest is None or latest.id != migration.expanded_id:
+            return False
+        delete_version(self._catalog, migration.subject, latest.version, permanent=False)
+        return True
 
     # consumers
 
