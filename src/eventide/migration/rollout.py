@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.migration import faults
-from eventide.migration.consumer import Consumer, Shape, State
+from eventide.migration.consumer import Consumer, Shape, State, at
 from eventide.migration.faults import PlanRefused, listed
 from eventide.migration.gathering import gather, since_expanded, standings
 from eventide.migration.machine import Outcome, Verdict, decide
@@ -229,7 +229,7 @@ class Rollout:
         if until is not None and not reason.strip():
             raise faults.invalid("An exemption needs a reason: --because TEXT.")
         if until is not None and until <= self.now:
-            raise faults.invalid("An exemption must end in the future.")
+            raise faults.invalid(f"An exemption must end in the future, and {at(until)} is not: --until 2030-01-31.")
         if (before.exempt_until, before.exempt_reason) == (until, reason if until is not None else ""):
             return before
         since = self.now if until is not None else None
