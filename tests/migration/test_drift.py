@@ -145,3 +145,14 @@ def test_the_types_of_the_schema_are_used_for_events_as_avro_encodes_them(tmp_pa
 def test_nested_plans_are_checked_from_the_schema_on(tmp_path):
     plan = propose("AVRO", record(USER_ID, FARE), record(USER_ID, PRICING))
     assert DriftCheck(plan.mappings)(rides(1_000)).counts["agree"] == 1_000
+
+
+def test_a_build_that_had_nothing_to_compare_fails(planned, tmp_path):
+    other = tmp_path / "other.ndjson"
+    other.write_text('{"user": 1}\n')
+    (tmp_path / "empty").mkdir()
+    for events in (other, tmp_path / "empty"):
+        ran = CliRunner().invoke(main, ["migrate", "check", "signup", str(events), "--plan", str(planned), "--fail-on-drift"])
+        assert ran.exit_code == 1 and "has either shape (signup_date, created_at), so nothing was checked" in ran.output
+    ran = CliRunner().invoke(main, ["migrate", "check", "signup", str(other), "--plan", str(other), "--fail-on-drift"])
+    assert ran.exit_code == 2 and "other.ndjson is no migration" in ran.output

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 
 import polars as pl
 import pytest
 
 from eventide.migration import history
+from eventide.migration.faults import PlanRefused
 from eventide.migration.history import HistoryRefused, fill
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
@@ -32,7 +35,7 @@ def landed(tmp_path):
 
 
 def everything(path) -> pl.DataFrame:
-    return pl.concat([pl.read_parquet(p, hive_partitioning=False) for p in sorted(path.rglob("*.parquet"))])
+    return pl.concat([pl.read_parquet(p, hive_partitioning=False) for p in sorted(path.rglob("*.parquet"))], how="diagonal")
 
 
 def test_a_backfill_that_was_stopped_goes_on_where_it_was(landed, monkeypatch):
@@ -69,6 +72,49 @@ def test_a_crash_between_file_and_mark_repeats_the_file_alike(landed):
     assert everything(landed).equals(before)
 
 
+DYING = """
+import os, sys
+from eventide.migration.history import fill
+from eventide.migration.upcast import Upcast
+from tests.migration.test_drift import FARES
+
+left, replace = int(sys.argv[2]), os.replace
+
+def dying(one, other):
+    global left
+    for step in (lambda: None, lambda: replace(one, other)):
+        step()
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), 9)
+
+os.replace = dying
+fill(sys.argv[1], Upcast.of(FARES, keep=True), "m")
+"""
+
+
+@pytest.mark.parametrize("point", range(1, 7))
+def test_a_backfill_killed_around_any_rename_leaves_whole_files_and_goes_on(landed, point):
+    before = everything(landed)
+    ran = subprocess.run([sys.executable, "-c", DYING, str(landed), str(point)], check=False)
+    assert ran.returncode == -9
+    assert everything(landed).select(before.columns).equals(before)
+    fill(str(landed), Upcast.of(FARES, keep=True), "m")
+    found = everything(landed)
+    assert found.select(before.columns).equals(before)
+    assert found["pricing"].struct.field("base").to_list() == found["fare_cents"].to_list()
+    assert fill(str(landed), Upcast.of(FARES, keep=True), "m").files == 0
+
+
+def test_a_file_that_came_anew_under_its_name_is_done_again(landed, tmp_path):
+    how, out = Upcast.of(FARES, keep=True), str(tmp_path / "out")
+    fill(str(landed), how, "m", target=out)
+    assert fill(str(landed), how, "m", target=out).files == 0
+    path = landed / "day=0" / "part.parquet"
+    path.write_bytes(path.read_bytes())  # the same size, another moment
+    assert fill(str(landed), how, "m", target=out).files == 1
+
+
 def test_a_dropped_field_is_rebuilt_as_it_was_recorded_and_computed_where_it_was_not(tmp_path):
     both = rides(100).with_columns(fare_cents=pl.col("fare_cents") + (pl.col("ride_id") == 7))  # one was recorded otherwise
     (tmp_path / "dual").mkdir()
@@ -84,17 +130,6 @@ def test_a_dropped_field_is_rebuilt_as_it_was_recorded_and_computed_where_it_was
     (tmp_path / "empty").mkdir()
     with pytest.raises(HistoryRefused, match="no Parquet files"):
         fill(str(tmp_path / "empty"), how, "x")
-
-
-def test_a_delta_table_is_filled_in_one_commit(tmp_path):
-    deltalake = pytest.importorskip("deltalake")
-    path = str(tmp_path / "rides")
-    deltalake.write_deltalake(path, rides(50).drop("pricing").to_arrow(compat_level=pl.CompatLevel.oldest()))
-    how = Upcast.of(FARES, keep=True)
-    assert history.fill_delta(path, how)["rows"] == 50
-    version = deltalake.DeltaTable(path).version()
-    assert history.fill_delta(path, how) == {"version": version, "rows": 0}
-    assert pl.read_delta(path)["pricing"].struct.field("base").to_list() == rides(50)["fare_cents"].to_list()
 
 
 def at(phase: Phase, plan=PLAN) -> Migration:
@@ -136,12 +171,46 @@ def test_a_step_that_fails_leaves_nothing_behind_and_one_done_by_hand_is_taken_a
     here.run('ALTER TABLE "users" ADD COLUMN "created_at" TEXT')
     assert run_next(here, at(Phase.EXPAND), "users", LEAVES, upto="add created_at") == ["add created_at"]
     here.run('CREATE VIEW "v_users" AS SELECT 1')
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(TableRefused, match=r"Step 'view' failed, and what it had begun was undone: .* already exists"):
         run_next(here, at(Phase.MIGRATE), "users", LEAVES)
     assert [step.name for step, done in planned(here, at(Phase.MIGRATE), "users", LEAVES) if not done] == [
         "view",
         "drop signup_date",
     ]
+
+
+def test_rows_of_the_old_shape_that_came_after_the_fill_are_filled_before_the_drop(database):
+    here = connect(database)
+    run_next(here, at(Phase.EXPAND), "users", LEAVES)
+    here.run("INSERT INTO users (user_id, signup_date) VALUES (6, '2025-09-20')")
+    assert run_next(here, at(Phase.MIGRATE), "users", LEAVES) == ["fill created_at", "view"]
+    here.run("INSERT INTO users (user_id, signup_date) VALUES (7, '2025-09-21')")
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["fill created_at", "drop signup_date"]
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == []
+    assert here.run("SELECT COUNT(*), COUNT(created_at) FROM users")[0] == [(7, 6)]  # one never had a date
+
+
+def test_a_column_is_not_dropped_while_it_holds_what_the_new_shape_has_not(database):
+    here = connect(database)
+    here.run("UPDATE users SET signup_date = 'long ago' WHERE user_id = 2")
+    with pytest.raises(TableRefused, match="would lose 1 values of users that the new shape does not have"):
+        run_next(here, at(Phase.CONTRACTED), "users", LEAVES)
+    assert "signup_date" in here.columns("users")
+    here.run("UPDATE users SET created_at = '2000-01-01 00:00:00' WHERE user_id = 2")
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+
+
+def test_what_is_wrong_with_a_database_a_table_or_a_step_is_said(database, tmp_path):
+    with pytest.raises(TableRefused, match="There is no SQLite file"):
+        connect(f"sqlite:///{tmp_path}/none.db")
+    with pytest.raises(TableRefused, match="does not let us in"):
+        connect("postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(PlanRefused, match="There is no table usrs"):
+        run_next(connect(database), at(Phase.EXPAND), "usrs", LEAVES)
+    with pytest.raises(
+        TableRefused, match="'drop all' is no step of m; take one of 'add created_at', 'fill created_at', 'view'"
+    ):
+        run_next(connect(database), at(Phase.EXPAND), "users", LEAVES, upto="drop all")
 
 
 def test_an_aborted_migration_changes_no_table(database):

@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order: the old shape is never dropped while a consumer reads it.
+"""Whatever is done in whatever order: the old shape is never dropped while a consumer reads it, and what is repeated changes nothing.
 
 The test keeps its own books: who said what last, who was last seen reading what, who was excused when. They are kept in another way
 than the machine keeps its own, so that both would have to be wrong in the same way.
@@ -20,6 +20,7 @@ from eventide.migration.phase import Phase
 from eventide.migration.policy import Policy
 from eventide.registry.faults import Fault
 from tests.migration.desk import CREATED_AT, USER_ID, Desk, field_names, record
+from tests.migration.test_crash import state
 
 NAMES = st.sampled_from(["billing", "growth", "fraud"])
 IDLE = 40
@@ -49,16 +50,32 @@ class Rolling(RuleBasedStateMachine):
             self.desk.store.close()
             shutil.rmtree(self.home)
 
-    def attempt(self, work):
-        """Do it, or hear a reason; nothing else may come of it."""
+    def attempt(self, work, *, moment: bool = False):
+        """Do it, or hear a reason; nothing else may come of it. Done twice it is as if done once.
+
+        `moment`: what is told is that something happened now, so that telling it later tells something else.
+        """
         self.desk.now += 1
+        before = state(self.desk)
         try:
-            return self.desk.do(work)
+            found = self.desk.do(work)
         except Fault as fault:
             assert fault.status in (409, 422) and len(fault.message) > 20
+            assert state(self.desk) == before
             return None
+        if not moment:
+            after, now = state(self.desk), self.desk.now
+            self.desk.now += 1
+            self.desk.do(work)
+            assert state(self.desk) == after
+            self.desk.now = now
+        return found
 
-    @rule(to=st.sampled_from(list(Phase)), sure=st.booleans())
+    @rule(to=st.sampled_from(list(Phase)), sure=st.booleans(), seriously=st.integers(0, 9))
+    def anywhere(self, to, sure, seriously):
+        if to is not Phase.ABORTED or seriously == 0:  # an aborted migration has nothing more to tell
+            self.go(to, sure)
+
     def go(self, to, sure):
         before = self.phase
         verdict = self.attempt(lambda r: r.go("m", to, confirmation="m" if sure else None))
@@ -70,6 +87,14 @@ class Rolling(RuleBasedStateMachine):
         if to is Phase.CONTRACTED:
             self.check_contract(sure)
 
+    @rule(withdraw=st.booleans())
+    def go_back(self, withdraw):
+        """One step back, so that every phase is left both ways."""
+        if self.phase in ORDER[1:]:
+            to = Phase(ORDER[ORDER.index(self.phase) - 1])
+            if self.attempt(lambda r: r.go("m", to, withdraw=withdraw)) is not None:
+                self.phase = to.value
+
     @rule()
     def next_phase(self):
         """The straight way, so that the far phases are reached often."""
@@ -79,6 +104,25 @@ class Rolling(RuleBasedStateMachine):
             self.go(Phase(ORDER[ORDER.index(self.phase) + 1]), True)
         elif self.phase == "contract_ready":
             self.go(Phase.CONTRACTED, True)
+
+    @rule(patience=st.sampled_from([1, 35]), willing=st.sets(NAMES))
+    def straight_on(self, patience, willing):
+        """All the way to the contract, with every gate open but the consumers': only they can be in the way."""
+        for name in sorted(willing & {*self.said, *self.reads}):
+            self.move(name)
+        while self.phase in ORDER:
+            before = self.phase
+            self.desk.now += patience
+            self.drift(False)
+            self.scan_everything()
+            self.next_phase()
+            if self.phase == before:
+                break
+
+    def move(self, name):
+        """A consumer as it should be: it says so, and is seen doing so."""
+        self.declare(name, Shape.NEW)
+        self.read(name, "created_at")
 
     def check_contract(self, sure):
         assert sure
@@ -111,11 +155,11 @@ class Rolling(RuleBasedStateMachine):
     def read(self, name, path):
         if self.phase == "contracted" and path != "created_at":
             return  # there is nothing left to read
-        self.attempt(lambda r: r.selected("users", name, "", [path], None))
+        self.attempt(lambda r: r.selected("users", name, "", [path], None), moment=True)
         if path in ("signup_date", "*"):
             self.reads.setdefault(name, []).append(self.desk.now)
 
-    @rule(name=NAMES, span=st.integers(1, 60))
+    @rule(name=NAMES, span=st.integers(2, 60))
     def exempt(self, name, span):
         until = self.desk.now + 1 + span
         if self.attempt(lambda r: r.exempt("m", name, "", until=until, reason="a copy")) is not None:

@@ -158,7 +158,7 @@ def test_a_rollback_waits_for_consumers_that_read_only_the_new_shape(desk):
     declare(desk, "billing", "new")
     declare(desk, "growth", "either")
     for target in ("expand", "plan", "aborted"):
-        assert "1 consumers read only the new shape: billing" in refused(desk, target)
+        assert "1 consumer read only the new shape: billing" in refused(desk, target)
     go(desk, "dual_write")
     declare(desk, "billing", "old")
     go(desk, "aborted")

@@ -51,9 +51,14 @@ def test_a_postgresql_table_follows_the_phases(url):
     here = connect(url)
     assert run_next(here, at(Phase.EXPAND), "users", LEAVES) == ["add created_at", "fill created_at"]
     assert here.run("SELECT COUNT(*) FROM users WHERE created_at::date = signup_date")[0] == [(25_000,)]
-    assert run_next(here, at(Phase.MIGRATE), "users", LEAVES) == ["view"]
+    here.run("INSERT INTO users (user_id, signup_date) VALUES (25001, '2025-09-14')")  # by a producer of the old shape
+    assert run_next(here, at(Phase.MIGRATE), "users", LEAVES) == ["fill created_at", "view"]
     with pytest.raises(TableRefused):
         run_next(here, at(Phase.CONTRACT_READY), "users", LEAVES, upto="drop signup_date")
+    here.run("CREATE VIEW dependent AS SELECT signup_date FROM users")
+    with pytest.raises(TableRefused, match=r"Step 'drop signup_date' failed, and what it had begun was undone: .*depend"):
+        run_next(here, at(Phase.CONTRACTED), "users", LEAVES)
+    here.run("DROP VIEW dependent")
     assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
-    assert here.run("SELECT COUNT(created_at) FROM v_users")[0] == [(25_000,)]
+    assert here.run("SELECT COUNT(created_at) FROM v_users")[0] == [(25_001,)]
     assert here.columns("users") == ["user_id", "name", "created_at"]

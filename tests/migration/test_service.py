@@ -89,21 +89,29 @@ def test_the_whole_way_on_the_command_line(shell, client, wanted):
         client.register("users-value", record(USER_ID, {**CREATED_AT, "type": ["null", "long"], "default": None}))
     assert (refusal.value.status, refusal.value.code) == (409, 40961)
 
-    shell("advance", "signup")
+    assert "signup is in expand. Say where to: `eventide migrate advance signup --to dual_write`" in shell(
+        "advance", "signup", exits=2
+    )
+    assert "SHUT  consumers_moved" not in shell("can-contract", "signup", exits=1)
+    assert "SHUT  drift_zero" in shell("can-contract", "signup", exits=1)  # what the contract waits for, from the first day
+    for _ in range(2):
+        shell("advance", "signup", "--to", "dual_write")
     assert "SHUT  events_checked" in shell("status", "signup")
     report(client)
-    shell("advance", "signup")
+    shell("advance", "signup", "--to", "migrate")
     shell("declare", "signup", "billing", "--reads", "old", "--owner", "team money", "--expected-by", "2030-01-01")
     assert "waiting       billing  owned by team money  reads the old shape" in shell("consumers", "signup")
     assert "no: signup cannot go from migrate to contract_ready" in shell("can-contract", "signup", exits=1)
     shell("declare", "signup", "billing", "--reads", "new")
     client.call("POST", "/eventide/v1/subjects/users-value/selected", {"client": "billing", "columns": ["created_at"]})
     assert shell("can-contract", "signup").endswith("yes\n")
-    shell("advance", "signup")
+    shell("advance", "signup", "--to", "contract_ready")
     assert "cannot be undone" in shell("contract", "signup", exits=1)
-    shell("contract", "signup", "--confirm", "signup")
+    for _ in range(2):
+        shell("contract", "signup", "--confirm", "signup")
+    assert shell("can-contract", "signup").endswith("yes\n")
     assert field_names(json.loads(client.latest("users-value").text)) == ["user_id", "created_at"]
-    assert shell("list") == ""
+    assert shell("list") == "no migration is open; --all shows those that are over\n"
     assert "signup  contracted  users-value  signup_date -> created_at" in shell("list", "--all")
     assert "contracted and stays so" in shell("abort", "signup", exits=1)
 
@@ -115,18 +123,23 @@ def test_the_whole_way_on_the_command_line(shell, client, wanted):
     assert any(line["action"] == "register" and line["outcome"] == "refused" for line in log)
 
 
-def test_rollback_one_step_and_abort(shell, client, wanted):
+def test_rollback_and_abort(shell, client, wanted):
     shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
     shell("confirm", "signup")
     for to in ("expand", "dual_write"):
         shell("advance", "signup", "--to", to)
     report(client)
     shell("advance", "signup", "--to", "migrate")
-    assert "goes from migrate to dual_write" in shell("rollback", "signup")
-    assert "goes from dual_write to plan" in shell("rollback", "signup", "--to", "plan", "--withdraw")
+    assert "rollback signup --to dual_write" in shell("rollback", "signup", exits=2)
+    assert "goes from migrate to dual_write" in shell("rollback", "signup", "--to", "dual_write")
+    assert "signup is in dual_write" in shell("rollback", "signup", "--to", "dual_write")  # said twice, done once
+    assert "migrate is ahead of it: `eventide migrate advance" in shell("rollback", "signup", "--to", "migrate", exits=1)
+    assert "goes from dual_write to plan" in shell("rollback", "signup", "--to", "plan")
+    shell("rollback", "signup", "--to", "plan", "--withdraw")  # on second thoughts, also that
     assert field_names(json.loads(client.latest("users-value").text)) == ["user_id", "signup_date"]
-    assert "there is nothing to go back to" in shell("rollback", "signup", exits=1)
-    shell("abort", "signup")
+    assert "there is nowhere to go back to" in shell("rollback", "signup", exits=2)
+    for _ in range(2):
+        shell("abort", "signup")
     assert "is aborted and stays so" in shell("advance", "signup", "--to", "expand", exits=1)
 
 
@@ -233,3 +246,53 @@ def test_contracting_and_exempting_need_an_admin(swift_path, wanted):
         }
     finally:
         running.stop()
+
+
+def test_the_plan_shows_the_phases_with_what_each_waits_for(shell, client, wanted):
+    said = shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at")
+    for phase in ("expand", "dual_write", "migrate", "contract_ready", "contracted"):
+        assert f"phase {phase}" in said
+    assert "1 days of dual write, no drift for 1 days, old records are kept 7 days" in said
+    assert '"name": "signup_date"' in said.split("expanded: ")[1].splitlines()[0]
+    assert '"name": "signup_date"' not in said.split("contracted: ")[1].splitlines()[0]
+
+
+def test_no_answer_is_not_no(wanted):
+    nobody = Shell("http://127.0.0.1:1")
+    assert "eventide registry serve" in nobody("can-contract", "signup", exits=2)
+    assert "eventide registry serve" in nobody("check", "signup", wanted, "--fail-on-drift", exits=2)
+
+
+def test_history_is_not_rewritten_by_a_plan_that_may_still_change(shell, client, wanted, tmp_path):
+    (tmp_path / "history").mkdir()
+    shell("plan", "users-value", wanted, "--name", "signup")
+    for command in ("backfill", "rebuild"):
+        said = shell(command, "signup", str(tmp_path / "history"), exits=1)
+        assert "signup is in plan; history is rewritten from expand on" in said and "advance signup --to expand" in said
+    with pytest.raises(RegistryRefused, match="history is filled from expand on"):
+        client.call("POST", "/eventide/v1/migrations/signup/backfilled", {})
+
+
+def test_a_rollback_that_must_wait_names_a_command_that_exists(shell, client, wanted):
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
+    shell("confirm", "signup")
+    for to in ("expand", "dual_write"):
+        shell("advance", "signup", "--to", to)
+    shell("declare", "signup", "billing", "--reads", "new")
+    assert "`eventide migrate declare signup billing --reads either`" in shell("rollback", "signup", "--to", "expand", exits=1)
+    shell("declare", "signup", "billing", "--reads", "either")
+    shell("rollback", "signup", "--to", "expand")
+
+
+def test_after_drift_the_producer_is_mended_and_the_count_begins_anew(shell, client, wanted):
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
+    shell("confirm", "signup")
+    for to in ("expand", "dual_write"):
+        shell("advance", "signup", "--to", to)
+    report(client, agree=9, differ=1)
+    said = shell("advance", "signup", "--to", "migrate", exits=1)
+    for command in ("rollback signup --to expand", "advance signup --to dual_write"):
+        assert f"`eventide migrate {command}`" in said
+        shell(*command.split())
+    report(client, 2)
+    shell("advance", "signup", "--to", "migrate")

@@ -9,6 +9,7 @@ import click
 
 from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, ask, show_consumers
 
+_PROOF = "; it counts as moved once it is seen doing so: by its usage reports to the registry, or the columns that it selects"
 _ENVIRONMENT = click.option("--environment", default="", help="Where it runs, if it runs in several places.")
 
 
@@ -62,7 +63,7 @@ def declare(
         "expected_by": _moment(expected_by, "--expected-by"),
     }
     ask(url, token, "PUT", name, "/consumers", body)
-    click.echo(f"{consumer} reads {reads}")
+    click.echo(f"{consumer} reads {reads}{_PROOF if reads != 'old' else ''}")
 
 
 @click.command()

@@ -1,122 +1,42 @@
-"""`eventide migrate check, backfill, rebuild, table`: the data on both sides of a change."""
+"""`eventide migrate backfill, rebuild, table`: history and tables on both sides of a change."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import click
 
-from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, ask
+from eventide.cli.migrate_show import TOKEN, URL, ask
 from eventide.errors import EventideError
-
-_FILES = click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
-
-
-@click.command()
-@click.argument("name")
-@_FILES
-@click.option("--topic", help="Read this Kafka topic instead of files.")
-@click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="The Kafka brokers.")
-@click.option("--most", type=int, help="Read at most this many records of the topic.")
-@click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path, exists=True), help="The migration from a file (status --json)."
-)
-@click.option("--key", multiple=True, help="A column that names the event in a counterexample. May be repeated.")
-@click.option("--fail-on-drift", is_flag=True, help="Exit 1 if more events drift than the budget allows.")
-@click.option("--budget", type=float, help="The share that may drift; the plan's own if left out.")
-@click.option("--report", is_flag=True, help="Tell the registry what was found.")
-@click.option("--everything", is_flag=True, help="This is all that is kept: if no event has only the old shape, none is left.")
-@URL
-@TOKEN
-@AS_JSON
-@click.pass_context
-def check(
-    context: click.Context,
-    name: str,
-    files: tuple[Path, ...],
-    topic: str | None,
-    bootstrap: str,
-    most: int | None,
-    plan_file: Path | None,
-    key: tuple[str, ...],
-    fail_on_drift: bool,
-    budget: float | None,
-    report: bool,
-    everything: bool,
-    url: str,
-    token: str | None,
-    as_json: bool,
-) -> None:
-    """Do both shapes of every event say the same? Counts by kind, and the first that do not."""
-    from eventide.migration.drift import NOTHING, DriftCheck
-    from eventide.migration.migration import Migration
-
-    if bool(files) == bool(topic):
-        raise click.UsageError("give either files or --topic")
-    body = json.loads(plan_file.read_text()) if plan_file else ask(url, token, "GET", name)
-    migration = Migration.from_json(body)
-    judge = DriftCheck(migration.plan.mappings, migration.plan.leaves, key)
-    found = NOTHING
-    try:
-        for frame in _events(files, topic, bootstrap, most, url, token):
-            found = found.plus(judge(frame), judge.most)
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
-    if report:
-        said = {"source": topic or "files", "batch": time.time_ns() // 1_000_000, "everything": everything}
-        ask(url, token, "POST", name, "/drift", {**found.counts, **said, "examples": list(found.examples)})
-    if as_json:
-        click.echo(json.dumps({**found.counts, "checked": found.checked, "examples": list(found.examples)}, indent=2))
-    else:
-        counts = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in found.counts.items())
-        click.echo(f"{found.checked:,} events: {counts}")
-        for example in found.examples:
-            click.echo(f"  {json.dumps(example)}")
-    allowed = migration.plan.policy.budget if budget is None else budget
-    if fail_on_drift and not found.within(allowed):
-        click.echo(f"{found.drifted:,} of {found.checked:,} events drift; the budget is {allowed:.4%}.", err=True)
-        context.exit(1)
-
-
-def _events(
-    files: tuple[Path, ...], topic: str | None, bootstrap: str, most: int | None, url: str, token: str | None
-) -> Iterator[Any]:
-    from eventide.migration.events import from_files, from_records
-
-    if topic is None:
-        yield from from_files(files)
-        return
-    from eventide.registry.client import RegistryClient
-    from eventide.registry.inventory import topic_records
-
-    with RegistryClient(url, token=token, name="eventide-cli") as client:
-        yield from from_records(topic_records(bootstrap, topic, most=most or 2**62), client)
+from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
 
 
 @click.command()
 @click.argument("name")
 @click.argument("source", type=click.Path(exists=True, file_okay=False))
 @click.option("--target", type=click.Path(), help="Write here instead of in place.")
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), help="Of SOURCE; seen from what is there.")
 @click.option("--spark/--no-spark", "with_spark", default=True, help="Share the files out among Spark's tasks.")
 @URL
 @TOKEN
-def backfill(name: str, source: str, target: str | None, form: str, with_spark: bool, url: str, token: str | None) -> None:
+def backfill(
+    name: str, source: str, target: str | None, form: str | None, with_spark: bool, url: str, token: str | None
+) -> None:
     """Fill the new shape in history; stopped anywhere, it goes on where it was."""
-    done = _fill(name, source, target, form, with_spark, url, token, to="new")
-    ask(url, token, "POST", name, "/backfilled", {"source": source, **done})
-    click.echo(f"history below {source} has the new shape: {json.dumps(done)}")
+    migration = _begun(name, url, token)
+    done = _fill(migration, source, target, form, with_spark, to="new")
+    if migration.phase.is_open:
+        ask(url, token, "POST", name, "/backfilled", {"source": source, **done})
+    click.echo(f"history below {target or source} has both shapes: {_said(done)}")
 
 
 @click.command()
 @click.argument("name")
 @click.argument("source", type=click.Path(exists=True, file_okay=False))
 @click.option("--target", type=click.Path(), help="Write here instead of in place.")
-@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), help="Of SOURCE; seen from what is there.")
 @click.option("--history", type=click.Path(exists=True, file_okay=False), help="Parquet written while both shapes were.")
 @click.option("--key", multiple=True, help="The columns that say that two rows are the same event.")
 @click.option("--spark/--no-spark", "with_spark", default=True, help="Share the files out among Spark's tasks.")
@@ -126,7 +46,7 @@ def rebuild(
     name: str,
     source: str,
     target: str | None,
-    form: str,
+    form: str | None,
     history: str | None,
     key: tuple[str, ...],
     with_spark: bool,
@@ -134,38 +54,44 @@ def rebuild(
     token: str | None,
 ) -> None:
     """Bring a dropped field back: as it was recorded in the dual-write history, and computed where it was not."""
-    done = _fill(name, source, target, form, with_spark, url, token, to="old", history=history, key=key)
-    click.echo(f"the rows below {source} have the old shape again: {json.dumps(done)}")
+    migration = _begun(name, url, token)
+    done = _fill(migration, source, target, form, with_spark, to="old", history=history, key=key)
+    click.echo(f"the rows below {target or source} have the old shape again: {_said(done)}")
+
+
+def _begun(name: str, url: str, token: str | None) -> Migration:
+    """The migration, if its expressions are settled: nobody's history is rewritten by a plan that may still change."""
+    migration = Migration.from_json(ask(url, token, "GET", name))
+    if migration.phase in (Phase.PLAN, Phase.ABORTED):
+        wanted = f"eventide migrate advance {name} --to expand" if migration.phase is Phase.PLAN else "plan a new one"
+        raise click.ClickException(f"{name} is in {migration.phase}; history is rewritten from expand on. Next: {wanted}")
+    return migration
+
+
+def _said(done: dict[str, Any]) -> str:
+    parts = f"{done['rows']:,} rows written in {done['files']:,} files or partitions, {done['skipped']:,} were done before"
+    return f"{parts} (Delta version {done['version']})" if "version" in done else parts
 
 
 def _fill(
-    name: str,
-    source: str,
-    target: str | None,
-    form: str,
-    with_spark: bool,
-    url: str,
-    token: str | None,
-    *,
-    to: Any,
-    **more: Any,
+    migration: Migration, source: str, target: str | None, form: str | None, with_spark: bool, *, to: Any, **more: Any
 ) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from eventide.migration.history import fill, fill_delta
-    from eventide.migration.migration import Migration
+    from eventide.migration.history import fill, is_delta
+    from eventide.migration.history_delta import fill_delta
     from eventide.migration.upcast import Upcast
 
-    how = Upcast.of(Migration.from_json(ask(url, token, "GET", name)), to, keep=True)
+    how = Upcast.of(migration, to, keep=True)
     try:
-        if form == "delta":
-            return fill_delta(source, how)
+        if form == "delta" or (form is None and is_delta(source)):
+            if target is not None:
+                raise click.UsageError("a Delta table is filled in place: its earlier versions stay, so --target is not needed")
+            return fill_delta(source, how, **more)
         spark = None
         if with_spark:
             from eventide.engine.session import local_session
 
             spark = local_session(name="eventide-backfill")
-        return asdict(fill(source, how, f"{name}-{to}", target=target, spark=spark, **more))
+        return asdict(fill(source, how, f"{migration.name}-{to}", target=target, spark=spark, **more))
     except EventideError as error:
         raise click.ClickException(str(error)) from error
 
@@ -180,16 +106,17 @@ def _fill(
 @TOKEN
 def table(name: str, database: str, table: str, execute: bool, upto: str | None, url: str, token: str | None) -> None:
     """The same change in a SQL table at DATABASE (sqlite:///FILE or postgresql://…): add, fill, view, drop."""
-    from eventide.migration.migration import Migration
     from eventide.migration.tablerun import connect, planned, run_next
 
     migration = Migration.from_json(ask(url, token, "GET", name))
     leaves = migration.plan.leaves
     try:
         connection = connect(database)
-        if execute or upto:
-            for step in run_next(connection, migration, table, leaves, upto=upto):
-                click.echo(f"ran {step}")
+        ran = run_next(connection, migration, table, leaves, upto=upto) if execute or upto else []
+        for step in ran:
+            click.echo(f"ran {step}")
+        if any(step.startswith("fill ") for step in ran) and migration.phase.is_open:
+            ask(url, token, "POST", name, "/backfilled", {"table": table})
         for each, done in planned(connection, migration, table, leaves):
             click.echo(f"{'done' if done else f'from {each.earliest} on':24}  {each.name:20}  {each.statement}")
     except EventideError as error:

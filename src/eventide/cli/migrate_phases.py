@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, ask, pairs, settings, show_gates, show_plan, show_status
+from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, answered, ask, pairs, settings, show_gates, show_plan, show_status
+from eventide.migration.phase import Phase
 
 WHY = click.option("--because", "why", default="", help="Why, for the audit log.")
 _PHASES = click.Choice(["plan", "expand", "dual_write", "migrate", "contract_ready", "contracted"])
@@ -112,6 +113,8 @@ def list_migrations(subject: str | None, everything: bool, url: str, token: str 
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
+    if not found:
+        click.echo("there is no migration" if everything else "no migration is open; --all shows those that are over", err=True)
     for each in found:
         changes = "; ".join(f"{', '.join(m['old'])} -> {', '.join(m['new'])}" for m in each["plan"]["mappings"])
         click.echo(f"{each['name']}  {each['phase']}  {each['subject']}  {changes}")
@@ -133,17 +136,18 @@ def status(name: str, url: str, token: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("name")
-@click.option("--to", type=_PHASES, help="The phase to go to; the next one if left out.")
+@click.option(
+    "--to", type=_PHASES, help="The phase to go to. Must be given, so that a command that is repeated changes nothing."
+)
 @click.option("--confirm", "confirmation", help="For the contract: the migration's name once more.")
 @WHY
 @URL
 @TOKEN
 def advance(name: str, to: str | None, confirmation: str | None, why: str, url: str, token: str | None) -> None:
     """Go on to the next phase, if its gates are open."""
-    target = to or ask(url, token, "GET", name)["next"]
-    if target is None:
-        raise click.ClickException(f"{name} is over; there is no next phase.")
-    _move(name, {"to": target, "confirm": confirmation}, why, url, token)
+    if to is None:
+        raise click.UsageError(_whereto(ask(url, token, "GET", name), "advance"))
+    _move(name, {"to": to, "confirm": confirmation}, why, url, token)
 
 
 @click.command()
@@ -159,20 +163,24 @@ def contract(name: str, confirmation: str | None, why: str, url: str, token: str
 
 @click.command()
 @click.argument("name")
-@click.option("--to", type=_PHASES, help="The phase to go back to; the one before if left out.")
+@click.option(
+    "--to", type=_PHASES, help="The phase to go back to. Must be given, so that a command that is repeated changes nothing."
+)
 @click.option("--withdraw", is_flag=True, help="Back in plan: soft delete the expanded version as well.")
 @WHY
 @URL
 @TOKEN
 def rollback(name: str, to: str | None, withdraw: bool, why: str, url: str, token: str | None) -> None:
     """Go back to an earlier phase; nothing is lost by it."""
-    from eventide.migration.phase import Phase
-
-    here = Phase(ask(url, token, "GET", name)["phase"])
-    target = to or here.previous
-    if target is None or (to is not None and here.is_before(Phase(to))):
-        raise click.ClickException(f"{name} is in {here}; there is nothing to go back to.")
-    _move(name, {"to": str(target), "withdraw": withdraw}, why, url, token)
+    found = ask(url, token, "GET", name)
+    if to is None:
+        raise click.UsageError(_whereto(found, "rollback"))
+    here = Phase(found["phase"])
+    if here.is_before(Phase(to)):
+        raise click.ClickException(
+            f"{name} is in {here}, and {to} is ahead of it: `eventide migrate advance {name} --to {to}`."
+        )
+    _move(name, {"to": to, "withdraw": withdraw}, why, url, token)
 
 
 @click.command()
@@ -193,14 +201,24 @@ def abort(name: str, withdraw: bool, why: str, url: str, token: str | None) -> N
 @AS_JSON
 @click.pass_context
 def can_contract(context: click.Context, name: str, url: str, token: str | None, as_json: bool) -> None:
-    """May the old shape go now? Exits 0 if it may, 1 if not; for CI."""
-    found = ask(url, token, "GET", name, "/can-contract")
+    """May the old shape go now? Exits 0 if it may, 1 if not, 2 if nobody could say; for CI."""
+    with answered():
+        found = ask(url, token, "GET", name, "/can-contract")
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
         show_gates(found["gates"])
         click.echo("yes" if found["can_contract"] else f"no: {found['reason']}")
     context.exit(0 if found["can_contract"] else 1)
+
+
+def _whereto(found: dict[str, Any], command: str) -> str:
+    """What to say to somebody who did not say where to."""
+    here = Phase(found["phase"])
+    target = here.previous if command == "rollback" else here.following
+    if target is None or not here.is_open:
+        return f"{found['name']} is in {here}; there is nowhere to {'go back' if command == 'rollback' else 'go on'} to."
+    return f"{found['name']} is in {here}. Say where to: `eventide migrate {command} {found['name']} --to {target}`"
 
 
 def _move(name: str, body: dict[str, Any], why: str, url: str, token: str | None) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from eventide.errors import EventideError
 
-URL = click.option("--url", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask.")
+URL = click.option(
+    "--url", envvar="EVENTIDE_REGISTRY_URL", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask."
+)
 TOKEN = click.option("--token", envvar="EVENTIDE_REGISTRY_TOKEN", help="A bearer token, NAME.SECRET.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, one document.")
 
@@ -18,13 +21,30 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, one 
 def ask(url: str, token: str | None, method: str, name: str = "", tail: str = "", body: Any = None, **query: Any) -> Any:
     """Ask the registry's service about migrations; what it refuses is shown as it said it."""
     from eventide.migration.client import MigrationClient
-    from eventide.registry.client import RegistryClient
+    from eventide.registry.client import RegistryClient, RegistryUnavailable
 
     try:
         with RegistryClient(url, token=token, name="eventide-cli", tries=1) as client:
             return MigrationClient(client)(method, name, tail, body, **query)
+    except RegistryUnavailable as error:
+        raise click.ClickException(f"{error} `eventide registry serve` starts one, --url names another.") from error
     except EventideError as error:
         raise click.ClickException(str(error)) from error
+
+
+class NoAnswer(click.ClickException):
+    """Neither yes nor no: it could not be found out."""
+
+    exit_code = 2
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """For commands that answer with their exit status: 0 and 1 are answers, 2 says that there was none."""
+    try:
+        yield
+    except click.ClickException as error:
+        raise NoAnswer(error.message) from error
 
 
 def pairs(given: Sequence[str], option: str) -> dict[str, str]:
@@ -70,11 +90,34 @@ def show_plan(found: dict[str, Any]) -> None:
         click.echo(f"  note: {note}")
     for which, text in found["schemas"].items():
         click.echo(f"  {which}: {text}")
+    show_phases(found["plan"]["policy"])
     for clash in found["conflicts"]:
         click.echo(f"  conflicts with {clash}")
     if found["phase"] == "plan" and not found["confirmed"]:
         guesses = any(not m["certain"] for m in found["plan"]["mappings"])
         click.echo(f"Next: eventide migrate confirm {found['name']}{' --accept-guesses' if guesses else ''}")
+
+
+def show_phases(policy: dict[str, Any]) -> None:
+    """The way ahead, with what each phase waits for."""
+    from eventide.migration.policy import shown
+
+    kept = "for ever" if policy["retention"] is None else shown(policy["retention"])
+    old = "readers of history have an upcaster" if policy["upcaster"] else f"old records are kept {kept}"
+    filled = ", history filled" if policy["backfill"] else ""
+    share = f"at most {policy['budget']:.4%} of at least {policy['least_events']:,} events drift"
+    for phase, what in (
+        ("expand", "the registry has both shapes; producers still write the old one"),
+        ("dual_write", f"producers write both; after {shown(policy['hold_expand'])} in expand{filled}"),
+        ("migrate", f"consumers move one at a time; {share}"),
+        (
+            "contract_ready",
+            f"every consumer has moved, {shown(policy['hold_dual_write'])} of dual write, "
+            f"no drift for {shown(policy['drift_free'])}, {old}",
+        ),
+        ("contracted", "the old shape is gone; the only step that cannot be undone"),
+    ):
+        click.echo(f"  phase {phase:14}  {what}")
 
 
 def show_status(found: dict[str, Any]) -> None:
@@ -103,9 +146,12 @@ def show_status(found: dict[str, Any]) -> None:
 
 def show_consumers(consumers: Sequence[dict[str, Any]]) -> None:
     """One line per consumer, those that block first."""
+    from eventide.migration.consumer import at
+
     blocking = sum(c["blocks"] for c in consumers)
     click.echo(f"consumers: {len(consumers)}, of which {blocking} block")
     for each in sorted(consumers, key=lambda c: (not c["blocks"], c["name"])):
         where = f"@{each['environment']}" if each["environment"] else ""
         owner = f"  owned by {each['owner']}" if each["owner"] else ""
-        click.echo(f"  {each['state']:12}  {each['name']}{where}{owner}  {each['why']}")
+        seen = f"last seen: old {at(each['last_seen_old'])}, new {at(each['last_seen_new'])}, at all {at(each['last_seen'])}"
+        click.echo(f"  {each['state']:12}  {each['name']}{where}{owner}  {each['why']}  ({seen})")

@@ -14,7 +14,9 @@ import click
 
 from eventide.errors import EventideError
 
-_URL = click.option("--url", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask.")
+_URL = click.option(
+    "--url", envvar="EVENTIDE_REGISTRY_URL", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask."
+)
 _TOKEN = click.option("--token", envvar="EVENTIDE_REGISTRY_TOKEN", help="A bearer token, NAME.SECRET.")
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, one document.")
 
@@ -116,6 +118,21 @@ def list_subjects(prefix: str | None, url: str, token: str | None, as_json: bool
             f"{line['subject']}  v{line['version']} of {line['versions']}  id {line['id']}  {line['schemaType']}  "
             f"{line['compatibilityLevel']}  {line['mode']}  owned by {owner}"
         )
+
+
+@registry.command("register")
+@click.argument("subject")
+@click.argument("schema", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--type", "kind", type=click.Choice(["AVRO", "JSON", "PROTOBUF"]), default="AVRO", show_default=True)
+@_URL
+@_TOKEN
+def register_schema(subject: str, schema: Path, kind: str, url: str, token: str | None) -> None:
+    """Register SCHEMA as the next version of SUBJECT; the same again changes nothing."""
+    from urllib.parse import quote
+
+    body = {"schema": schema.read_text(), "schemaType": kind}
+    found = _ask(url, token, "POST", f"/subjects/{quote(subject, safe='')}/versions", body)
+    click.echo(f"{subject}  v{found['version']}  id {found['id']}")
 
 
 @registry.command()

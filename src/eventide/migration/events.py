@@ -15,7 +15,7 @@ _ROWS = 50_000
 
 
 class Unreadable(EventideError):
-    """A file whose format is not known."""
+    """A file or a record whose format is not known."""
 
 
 def from_files(paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
@@ -48,28 +48,54 @@ def _read(path: Path) -> pl.DataFrame:
     )
 
 
-def from_records(records: Iterator[bytes], client: Any) -> Iterator[pl.DataFrame]:
-    """The events of records with a schema id in front, or of bare JSON, in frames of some ten thousand."""
-    from eventide.registry.serialisers import AvroDeserialiser, JsonDeserialiser
-    from eventide.registry.wire import WireError, decode_header
+def from_records(records: Iterator[tuple[int, bytes]], client: Any, since: int | None) -> Iterator[tuple[bool, pl.DataFrame]]:
+    """The events of records with a schema id in front, or of bare JSON, in frames of some ten thousand.
 
-    readers: dict[int, Any] = {}
-    rows: list[dict[str, Any]] = []
-    for record in records:
+    Each frame comes with whether its records were written before `since` (in milliseconds).
+    """
+    decode = _Decoder(client)
+    rows: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for written, record in records:
+        early = since is not None and written < since
+        rows[early].append(decode(record))
+        if len(rows[early]) == _ROWS:
+            yield early, _frame(rows[early])
+            rows[early] = []
+    for early, rest in rows.items():
+        if rest:
+            yield early, _frame(rest)
+
+
+class _Decoder:
+    """Records as dictionaries; one reader for each schema."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._readers: dict[int, Any] = {}
+
+    def __call__(self, record: bytes) -> dict[str, Any]:
+        from eventide.registry.serialisers import AvroDeserialiser, JsonDeserialiser
+        from eventide.registry.wire import WireError, decode_header
+
         try:
             schema_id, _ = decode_header(record)
         except WireError:
-            rows.append(json.loads(record))
-        else:
-            if schema_id not in readers:
-                kind = client.schema(schema_id).kind
-                readers[schema_id] = AvroDeserialiser(client) if kind == "AVRO" else JsonDeserialiser(client)
-            rows.append(readers[schema_id](record))
-        if len(rows) == _ROWS:
-            yield _frame(rows)
-            rows = []
-    if rows:
-        yield _frame(rows)
+            return _bare(record)
+        if schema_id not in self._readers:
+            kind = self._client.schema(schema_id).kind
+            self._readers[schema_id] = AvroDeserialiser(self._client) if kind == "AVRO" else JsonDeserialiser(self._client)
+        found: dict[str, Any] = self._readers[schema_id](record)
+        return found
+
+
+def _bare(record: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(record)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unreadable(f"A record begins with {record[:20]!r}: it has no schema id in front, and it is no JSON object.")
+    return found
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -91,7 +91,8 @@ def within_budget(migration: Migration, facts: Facts) -> Gate:
     drift, budget = facts.drift, migration.plan.policy.budget
     found = f"{drift.drifted:,} of {drift.checked:,} events drift ({drift.by_kind()}); the budget is {budget:.4%}"
     is_open = drift.drifted <= budget * drift.checked
-    remedy = f"`eventide migrate status {migration.name}` shows counterexamples; mend the producer"
+    again = f"`eventide migrate rollback {migration.name} --to expand`, then `eventide migrate advance {migration.name} --to dual_write`"
+    remedy = f"`eventide migrate status {migration.name}` shows counterexamples. Mend the producer and count anew: {again}"
     return Gate("drift_budget", is_open, found, remedy)
 
 
@@ -110,14 +111,17 @@ def drift_free(migration: Migration, facts: Facts, now: int) -> Gate:
     return Gate("drift_zero", is_open, found, "Keep the drift check running until it has been clean for that long")
 
 
-def all_moved(facts: Facts) -> Gate:
+def all_moved(migration: Migration, facts: Facts) -> Gate:
     """Nobody reads the old shape any more."""
     blocking = [s for s in facts.standings if s.blocks]
     total = len(facts.standings)
+    if not total:
+        return Gate("consumers_moved", True, "no consumer was declared or seen; make sure that there is none")
     if not blocking:
         return Gate("consumers_moved", True, f"none of {total} consumers reads the old shape")
     found = f"{len(blocking)} of {total} consumers block: {_who(blocking)}"
-    return Gate("consumers_moved", False, found, "`eventide migrate consumers` lists them; move, exempt or expire each")
+    remedy = f"`eventide migrate consumers {migration.name}` lists them; move, exempt or expire each"
+    return Gate("consumers_moved", False, found, remedy)
 
 
 def none_left(migration: Migration, facts: Facts, now: int) -> Gate:
@@ -128,7 +132,9 @@ def none_left(migration: Migration, facts: Facts, now: int) -> Gate:
     last_written = max(migration.both_since or 0, kept.last_old_record_at or 0)
     if kept.scanned_at is not None and kept.scanned_at > last_written:
         return Gate("retention", True, f"all that is kept was read at {at(kept.scanned_at)}: no record in the old shape")
-    remedy = "Wait, or read all of it with `eventide migrate check --everything --report`, or plan with an upcaster"
+    scan = f"`eventide migrate check {migration.name} --topic … --everything --report`"
+    spare = f"`eventide migrate edit {migration.name} --set upcaster=true`"
+    remedy = f"Wait, or read all that is kept with {scan}, or, if whoever replays it goes through upcast: {spare}"
     if policy.retention is None:
         return Gate(
             "retention", False, "records are kept for ever, and those from before the dual write lack the new shape", remedy
@@ -143,13 +149,14 @@ def none_left(migration: Migration, facts: Facts, now: int) -> Gate:
     return Gate("retention", False, found, remedy)
 
 
-def new_unused(facts: Facts) -> Gate:
+def new_unused(migration: Migration, facts: Facts) -> Gate:
     """Nobody would break if the new shape were no longer written."""
     needing = [s for s in facts.standings if s.needs_new]
     if not needing:
         return Gate("new_shape_unused", True, "no consumer depends on the new shape")
-    found = f"{len(needing)} consumers read only the new shape: {_who(needing)}"
-    return Gate("new_shape_unused", False, found, "Move them back with `eventide migrate move … --to old` (or `either`) first")
+    found = f"{counted(len(needing), 'consumer')} read only the new shape: {_who(needing)}"
+    back = f"`eventide migrate declare {migration.name} {needing[0].consumer.name} --reads either` (or `old`)"
+    return Gate("new_shape_unused", False, found, f"Move them back first: {back}")
 
 
 def certain(migration: Migration, confirmation: str | None) -> Gate:
@@ -157,6 +164,15 @@ def certain(migration: Migration, confirmation: str | None) -> Gate:
     said = confirmation == migration.name
     found = "confirmed by name" if said else "dropping the old shape cannot be undone"
     return Gate("confirmation", said, found, f"Repeat with --confirm {migration.name}")
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "consumer"), counted(2, "consumer")
+    ('1 consumer', '2 consumers')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _who(standings: Sequence[Standing]) -> str:

@@ -1,4 +1,4 @@
-"""History in Parquet or Delta: the new shape filled in, or a dropped old field brought back."""
+"""History in Parquet files: the new shape filled in, or a dropped old field brought back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from eventide.errors import EventideError
 from eventide.migration.upcast import Upcast
 
 MARKS = "_eventide"
+_TOLD = "__recorded "
+NO_KEY = "Which columns say that two rows are the same event? Give at least one with --key."
 
 
 class HistoryRefused(EventideError):
@@ -29,6 +31,11 @@ class Filled:
     files: int
     skipped: int
     rows: int
+
+
+def is_delta(path: str) -> bool:
+    """Is there a Delta table? Its Parquet files must not be touched one by one: the log would no longer fit them."""
+    return (Path(path) / "_delta_log").is_dir()
 
 
 def fill(
@@ -50,9 +57,13 @@ def fill(
     before any is computed.
     """
     root, out = Path(source), Path(target or source)
+    if history is not None and not key:
+        raise HistoryRefused(NO_KEY)
+    if is_delta(source):
+        raise HistoryRefused(f"{source} is a Delta table; its files must not be rewritten one by one. Give --format delta.")
     files = sorted(p for p in root.rglob("*.parquet") if not _hidden(p.relative_to(root)))
     if not files:
-        raise HistoryRefused(f"There are no Parquet files below {source}.")
+        raise HistoryRefused(f"There are no Parquet files below {source}. Give the directory of a Parquet or Delta table.")
     marks = out / MARKS / name
     marks.mkdir(parents=True, exist_ok=True)
     jobs = [(str(f), str(out / f.relative_to(root)), str(marks / (_flat(f.relative_to(root)) + ".done"))) for f in files]
@@ -75,52 +86,58 @@ def _flat(path: Path) -> str:
 
 
 def _done(job: tuple[str, str, str]) -> bool:
-    """Is there a mark, and is the file still the one that was marked?"""
-    _, target, mark = job
+    """Is there a mark, and are both files still those that were marked?"""
+    source, target, mark = job
     try:
         said = json.loads(Path(mark).read_text())
-        return Path(target).stat().st_size == said["size"]
+        return [_stamp(source), _stamp(target)] == [said["source"], said["target"]]
     except (OSError, ValueError, KeyError):
         return False
 
 
+def _stamp(path: str) -> list[int]:
+    """What tells a file from another of its name: its size and when it was written."""
+    found = os.stat(path)
+    return [found.st_size, found.st_mtime_ns]
+
+
 def _rewrite(how: Upcast, history: str | None, key: tuple[str, ...], job: tuple[str, str, str]) -> int:
     source, target, mark = job
+    read = _stamp(source)
     frame = pl.read_parquet(source, hive_partitioning=False)
     if history is not None:
-        frame = _recorded(frame, how, history, key)
+        frame = recorded(frame, how, history, key)
     changed = how(frame)
     Path(target).parent.mkdir(parents=True, exist_ok=True)
-    beside = f"{target}.{os.getpid()}.tmp"
+    # Hidden, because whoever reads the directory meanwhile takes every other file for data.
+    beside = Path(target).with_name(f".{Path(target).name}.{os.getpid()}.filling")
     changed.write_parquet(beside)
-    size = os.stat(beside).st_size
+    written = _stamp(str(beside))
     os.replace(beside, target)
-    Path(f"{mark}.tmp").write_text(json.dumps({"rows": len(changed), "size": size}))
+    said = {"rows": len(changed), "source": written if source == target else read, "target": written}
+    Path(f"{mark}.tmp").write_text(json.dumps(said))
     os.replace(f"{mark}.tmp", mark)
     return len(changed)
 
 
-def _recorded(frame: pl.DataFrame, how: Upcast, history: str, key: tuple[str, ...]) -> pl.DataFrame:
-    """The frame with the wanted columns as the dual-write history has them, null where it has none."""
-    if not key:
-        raise HistoryRefused("Which columns say that two rows are the same event? Give at least one with --key.")
-    tops = sorted({p.partition(".")[0] for m in how.mappings for p in how.sides(m)[0]})
-    kept = pl.scan_parquet(f"{history}/**/*.parquet", hive_partitioning=False, missing_columns="insert", extra_columns="ignore")
-    there = [t for t in tops if t in kept.collect_schema()]
-    once = kept.select(*key, *there).unique(subset=list(key), keep="first", maintain_order=True)
-    joined = frame.lazy().drop(there, strict=False).join(once, on=list(key), how="left", maintain_order="left")
-    return joined.collect()
+def recorded(frame: pl.DataFrame, how: Upcast, history: str, key: tuple[str, ...]) -> pl.DataFrame:
+    """The frame with the wanted columns as the dual-write history has them; what it has not stays as it is, or null."""
+    kept = _dual_write(history)
+    names = kept.collect_schema().names()
+    for where, columns in ((history, names), ("the rows to rebuild", frame.columns)):
+        lacking = [k for k in key if k not in columns]
+        if lacking:
+            raise HistoryRefused(f"--key {', '.join(lacking)} is no column of {where}, which has {', '.join(columns)}.")
+    tops = sorted({p.partition(".")[0] for m in how.mappings for p in how.sides(m)[0]} & set(names))
+    told = kept.filter(pl.any_horizontal(pl.col(tops).is_not_null())).select(*key, pl.col(tops).name.prefix(_TOLD))
+    once = told.unique(subset=list(key), keep="first", maintain_order=True)
+    joined = frame.lazy().join(once, on=list(key), how="left", maintain_order="left")
+    own = [pl.col(t) for t in frame.columns if t in tops]
+    values = {t: pl.coalesce(_TOLD + t, *(c for c in own if c.meta.output_name() == t)) for t in tops}
+    return joined.with_columns(**values).drop(_TOLD + t for t in tops).collect()
 
 
-def fill_delta(path: str, how: Upcast) -> dict[str, Any]:
-    """Fill a Delta table in one commit: rows that have the wanted shape are left alone, so it can be repeated."""
-    from deltalake import DeltaTable, write_deltalake
-
-    table = DeltaTable(path)
-    frame = pl.from_arrow(table.to_pyarrow_table())
-    assert isinstance(frame, pl.DataFrame)
-    changed = how(frame)
-    if changed.equals(frame):
-        return {"version": table.version(), "rows": 0}
-    write_deltalake(path, changed.to_arrow(compat_level=pl.CompatLevel.oldest()), mode="overwrite", schema_mode="overwrite")
-    return {"version": DeltaTable(path).version(), "rows": len(changed)}
+def _dual_write(history: str) -> pl.LazyFrame:
+    if is_delta(history):
+        return pl.scan_delta(history)
+    return pl.scan_parquet(f"{history}/**/*.parquet", hive_partitioning=False, missing_columns="insert", extra_columns="ignore")

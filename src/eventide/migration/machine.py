@@ -52,21 +52,27 @@ def gates_to(migration: Migration, to: Phase, facts: Facts, now: int, confirmati
             gate.within_budget(migration, facts),
         )
     if to in (Phase.CONTRACT_READY, Phase.CONTRACTED) and migration.phase in (Phase.MIGRATE, Phase.CONTRACT_READY):
-        since = migration.entered_at if migration.phase is Phase.MIGRATE else None
-        hold = plan.policy.hold_migrate if since is not None else 0  # served before it became ready
-        before = (
-            gate.all_moved(facts),
-            gate.drift_free(migration, facts, now),
-            gate.held("hold_migrate", since, hold, now),
-            gate.held("hold_dual_write", migration.both_since, plan.policy.hold_dual_write, now),
-            gate.none_left(migration, facts, now),
-            gate.accepted("contracted", facts.contracted_reasons, facts.level, "Change the subject's level with PUT /config"),
-        )
+        before = contract_gates(migration, facts, now)
         return before if to is Phase.CONTRACT_READY else (*before, gate.certain(migration, confirmation))
     leaves_new = to is Phase.ABORTED or to in (Phase.PLAN, Phase.EXPAND)
     if leaves_new and migration.phase in (Phase.EXPAND, *BOTH_SHAPES):
-        return (gate.new_unused(facts),)
+        return (gate.new_unused(migration, facts),)
     return ()
+
+
+def contract_gates(migration: Migration, facts: Facts, now: int) -> tuple[Gate, ...]:
+    """What the contract waits for, in whichever phase the migration is: so that it can be looked at from the first day."""
+    policy = migration.plan.policy
+    since = migration.entered_at if migration.phase is Phase.MIGRATE else None
+    hold = 0 if migration.phase is Phase.CONTRACT_READY else policy.hold_migrate  # served before it became ready
+    return (
+        gate.all_moved(migration, facts),
+        gate.drift_free(migration, facts, now),
+        gate.held("hold_migrate", since, hold, now),
+        gate.held("hold_dual_write", migration.both_since, policy.hold_dual_write, now),
+        gate.none_left(migration, facts, now),
+        gate.accepted("contracted", facts.contracted_reasons, facts.level, "Change the subject's level with PUT /config"),
+    )
 
 
 def decide(migration: Migration, to: Phase, facts: Facts, now: int, *, confirmation: str | None = None) -> Verdict:

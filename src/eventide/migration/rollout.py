@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.migration import faults
-from eventide.migration.consumer import Consumer, Shape, State
+from eventide.migration.consumer import Consumer, Shape, State, at
 from eventide.migration.faults import PlanRefused, listed
 from eventide.migration.gathering import gather, since_expanded, standings
 from eventide.migration.machine import Outcome, Verdict, decide
@@ -146,7 +146,10 @@ class Rollout:
         verdict = decide(migration, to, gather(self._catalog, migration), self.now, confirmation=confirmation)
         if verdict.outcome is Outcome.REFUSED:
             raise faults.not_now(verdict.reason)
+        withdraw = withdraw and to in (Phase.PLAN, Phase.ABORTED)
         if verdict.outcome is Outcome.ALREADY:
+            if withdraw and self._withdraw(migration):
+                self._audit("withdraw_migration", migration, {"schema_id": migration.expanded_id})
             return verdict
         moved = migration.moved(to, self.now)
         if to is Phase.EXPAND and migration.phase is Phase.PLAN:
@@ -155,7 +158,7 @@ class Rollout:
             self.tables.forget_drift(name)
         elif to is Phase.CONTRACTED:
             moved = self._contract(moved)
-        elif withdraw and to in (Phase.PLAN, Phase.ABORTED):
+        elif withdraw:
             self._withdraw(migration)
         detail = {"from": migration.phase.value, "to": to.value, "gates": [g.as_json() for g in verdict.gates]}
         self._save(moved, "move_migration", detail)
@@ -186,11 +189,13 @@ class Rollout:
         entry, _ = register(self._catalog, proposal, normalize=False, against=against)
         return entry.id
 
-    def _withdraw(self, migration: Migration) -> None:
-        """Soft delete the expanded version; records that carry its id can be read as before."""
+    def _withdraw(self, migration: Migration) -> bool:
+        """Soft delete the expanded version if it is the latest; records that carry its id can be read as before."""
         latest = self._catalog.session.latest(migration.subject)
-        if latest is not None and latest.id == migration.expanded_id:
-            delete_version(self._catalog, migration.subject, latest.version, permanent=False)
+        if latest is None or latest.id != migration.expanded_id:
+            return False
+        delete_version(self._catalog, migration.subject, latest.version, permanent=False)
+        return True
 
     # consumers
 
@@ -224,7 +229,7 @@ class Rollout:
         if until is not None and not reason.strip():
             raise faults.invalid("An exemption needs a reason: --because TEXT.")
         if until is not None and until <= self.now:
-            raise faults.invalid("An exemption must end in the future.")
+            raise faults.invalid(f"An exemption must end in the future, and {at(until)} is not: --until 2030-01-31.")
         if (before.exempt_until, before.exempt_reason) == (until, reason if until is not None else ""):
             return before
         since = self.now if until is not None else None
@@ -294,6 +299,10 @@ class Rollout:
         """History has been filled with the new shape."""
         migration = self.find(name)
         _refuse_closed(migration)
+        if migration.phase is Phase.PLAN:
+            raise faults.not_now(
+                f"{name!r} is in plan; history is filled from expand on: `eventide migrate advance {name} --to expand`."
+            )
         if migration.backfilled_at is not None:
             return migration
         changed = replace(migration, backfilled_at=self.now)

@@ -7,7 +7,7 @@ from typing import Any
 from eventide.migration.consumer import Standing
 from eventide.migration.facts import DriftFacts
 from eventide.migration.gathering import gather
-from eventide.migration.machine import Outcome, decide, gates_to
+from eventide.migration.machine import Outcome, contract_gates, decide, gates_to
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.planning import contracted, expanded, readable
@@ -40,12 +40,13 @@ def can_contract(catalog: Catalog, rollout: Rollout, migration: Migration) -> di
     target = Phase.CONTRACTED if migration.phase is Phase.CONTRACT_READY else Phase.CONTRACT_READY
     verdict = decide(migration, target, facts, rollout.now, confirmation=migration.name)
     done = migration.phase is Phase.CONTRACTED
+    gates = contract_gates(migration, facts, rollout.now) if migration.phase.is_open else ()
     return {
         "migration": migration.name,
         "phase": migration.phase.value,
         "can_contract": done or verdict.outcome is Outcome.MOVES,
         "reason": "" if done else verdict.reason,
-        "gates": [g.as_json() for g in verdict.gates],
+        "gates": [g.as_json() for g in gates],
     }
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from eventide.errors import EventideError
-from eventide.migration.faults import PlanRefused
+from eventide.migration.faults import PlanRefused, listed
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.shape import Leaf
-from eventide.migration.tableside import Step, steps
+from eventide.migration.tableside import Step, column, steps
 
 _MARKS = """CREATE TABLE IF NOT EXISTS eventide_migration_steps (
     migration TEXT NOT NULL, tablename TEXT NOT NULL, step TEXT NOT NULL, PRIMARY KEY (migration, tablename, step))"""
@@ -28,6 +29,7 @@ class Database(Protocol):
 
     dialect: str
     mark: str
+    trouble: type[Exception]
 
     def columns(self, table: str) -> list[str]:
         """The columns of a table, in order."""
@@ -43,6 +45,7 @@ class Sqlite:
     """A SQLite file."""
 
     dialect, mark = "sqlite", "?"
+    trouble: type[Exception] = sqlite3.Error
 
     def __init__(self, path: str) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
@@ -72,10 +75,12 @@ class Postgres:
     """A PostgreSQL database."""
 
     dialect, mark = "postgresql", "%s"
+    trouble: type[Exception]
 
     def __init__(self, url: str) -> None:
         import psycopg
 
+        self.trouble = psycopg.Error
         self.connection = psycopg.connect(url, autocommit=True)
 
     def columns(self, table: str) -> list[str]:
@@ -101,9 +106,19 @@ class Postgres:
 def connect(url: str) -> Database:
     """The database behind a URL: `sqlite:///FILE` or `postgresql://…`."""
     if url.startswith("sqlite:///"):
-        return Sqlite(url.removeprefix("sqlite:///"))
+        path = url.removeprefix("sqlite:///")
+        if not Path(path).is_file():  # SQLite would make an empty one
+            raise TableRefused(
+                f"There is no SQLite file {path!r}; sqlite:///FILE is below this directory, sqlite:////FILE is not."
+            )
+        return Sqlite(path)
     if url.startswith(("postgresql://", "postgres://")):
-        return Postgres(url)
+        import psycopg
+
+        try:
+            return Postgres(url)
+        except psycopg.Error as error:
+            raise TableRefused(f"The database does not let us in: {error}") from error
     raise PlanRefused(f"{url!r} is no database; give sqlite:///FILE or postgresql://USER@HOST/DATABASE.")
 
 
@@ -111,8 +126,8 @@ def planned(database: Database, migration: Migration, table: str, leaves: Mappin
     """The steps of a table, each with whether it has been done."""
     database.run(_MARKS)
     done = _done(database, migration, table)
-    listed = steps(migration, table, database.columns(table), leaves, database.dialect)
-    return [(step, step.name in done) for step in listed]
+    every = steps(migration, table, database.columns(table), leaves, database.dialect)
+    return [(step, step.name in done) for step in every]
 
 
 def run_next(
@@ -120,12 +135,19 @@ def run_next(
 ) -> list[str]:
     """Run what is not done yet, in order, as far as the migration's phase allows; gives the names of the steps run.
 
+    Filling is repeated for as long as the old columns are there, because rows of the old shape may have come since.
+
     Raises:
-        TableRefused: `upto` names a step that must wait.
+        TableRefused: `upto` names a step that must wait, the database refused one, or a column holds what would be lost.
     """
+    every = planned(database, migration, table, leaves)
+    names = [step.name for step, _ in every]
+    if upto is not None and upto not in names:
+        raise TableRefused(f"{upto!r} is no step of {migration.name}; take one of {listed([repr(n) for n in names], 20)}.")
+    whole = {column(path) for path in migration.plan.old} <= set(database.columns(table))
     ran = []
-    for step, done in planned(database, migration, table, leaves):
-        if done:
+    for step, done in every:
+        if done and not (step.repeats and whole):
             continue
         if migration.phase.is_before(step.earliest) or migration.phase is Phase.ABORTED:
             if upto is not None:
@@ -134,24 +156,45 @@ def run_next(
                     f"{migration.phase}. `eventide migrate status {migration.name}` shows what that waits for."
                 )
             break
-        _run(database, migration, table, step)
-        ran.append(step.name)
+        if _run(database, migration, table, step) or not done:
+            ran.append(step.name)
         if step.name == upto:
             break
     return ran
 
 
-def _run(database: Database, migration: Migration, table: str, step: Step) -> None:
-    if step.repeats:
-        while True:  # in small transactions, so that nobody waits long for a lock and a crash costs little
+def _run(database: Database, migration: Migration, table: str, step: Step) -> int:
+    """Run a step and mark it; gives the rows that it changed."""
+    changed = 0
+    try:
+        while step.repeats:  # in small transactions, so that nobody waits long for a lock and a crash costs little
             with database.transaction():
-                _, changed = database.run(step.statement)
-            if changed <= 0:
+                _, more = database.run(step.statement)
+            if more <= 0:
                 break
-    with database.transaction():
-        if not step.repeats and not _stands(database, table, step):
-            database.run(step.statement)
-        database.run(_MARK.format(database.mark), (migration.name, table, step.name))
+            changed += more
+        with database.transaction():
+            _refuse_loss(database, table, step)
+            if not step.repeats and not _stands(database, table, step):
+                database.run(step.statement)
+            database.run(_MARK.format(database.mark), (migration.name, table, step.name))
+    except database.trouble as error:
+        raise TableRefused(
+            f"Step {step.name!r} failed, and what it had begun was undone: {str(error).strip()}. The statement: {step.statement}. "
+            "Mend that and run it again; the steps before it stay done."
+        ) from error
+    return changed
+
+
+def _refuse_loss(database: Database, table: str, step: Step) -> None:
+    if step.loses is None or _stands(database, table, step):
+        return
+    lost = int(database.run(step.loses)[0][0][0])
+    if lost:
+        raise TableRefused(
+            f"Step {step.name!r} would lose {lost:,} values of {table} that the new shape does not have: {step.loses} counts them. "
+            "Set the new columns of those rows by hand, or the old one to NULL, and run it again."
+        )
 
 
 def _stands(database: Database, table: str, step: Step) -> bool:

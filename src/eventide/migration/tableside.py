@@ -26,13 +26,15 @@ _SQLITE = {
 class Step:
     """One statement: its name, the phase from which on it may run, and whether it can be repeated until nothing changes.
 
-    `earliest` is the gate: the statement waits for the migration itself to have got that far.
+    `earliest` is the gate: the statement waits for the migration itself to have got that far. `loses` counts the values
+    that the statement would lose; it waits until there are none.
     """
 
     name: str
     earliest: Phase
     statement: str
     repeats: bool = False
+    loses: str | None = None
 
 
 def column(path: str) -> str:
@@ -57,6 +59,8 @@ def steps(
     plan = migration.plan
     old, new = [column(p) for p in plan.old], [column(p) for p in plan.new]
     lacking = [c for c in old if c not in columns and migration.phase is not Phase.CONTRACTED]
+    if not columns:
+        raise PlanRefused(f"There is no table {table} in this database.")
     if lacking:
         raise PlanRefused(f"The table {table} has no column {listed(lacking)}; it has {listed(list(columns), 20)}.")
     types = _SQLITE if dialect == "sqlite" else _POSTGRES
@@ -71,8 +75,13 @@ def steps(
     seen = [c for c in columns if c not in old and c not in new] + new
     view = quoted(f"{table.removesuffix(suffix)}v_{suffix}")
     made.append(Step("view", Phase.MIGRATE, f"CREATE VIEW {view} AS SELECT {', '.join(map(quoted, seen))} FROM {name}"))
-    made += [Step(f"drop {c}", Phase.CONTRACTED, f"ALTER TABLE {name} DROP COLUMN {quoted(c)}") for c in old]
-    return made
+    return [*made, *(_drop(name, m, column(p)) for m in plan.mappings for p in m.old)]
+
+
+def _drop(table: str, mapping: Mapping, old: str) -> Step:
+    nowhere = " AND ".join(f"{quoted(column(p))} IS NULL" for p in mapping.new)
+    loses = f"SELECT COUNT(*) FROM {table} WHERE {quoted(old)} IS NOT NULL AND {nowhere}" if mapping.new else None
+    return Step(f"drop {old}", Phase.CONTRACTED, f"ALTER TABLE {table} DROP COLUMN {quoted(old)}", loses=loses)
 
 
 def quoted(name: str) -> str:

@@ -35,7 +35,8 @@ def estimate(migration: Migration, facts: Facts, now: int) -> Estimate:
     waiting = [s for s in facts.standings if s.blocks]
     moved = [s for s in facts.standings if s.state is State.MOVED]
     if not waiting:
-        return Estimate(held_until, held_until, f"every consumer has moved; the holds end at {at(held_until)}")
+        who = "every consumer has moved" if facts.standings else "no consumer is known"
+        return Estimate(held_until, held_until, f"{who}; the holds end at {at(held_until)}")
     dated = [s.consumer.expected_by for s in waiting if s.consumer.expected_by is not None]
     slowest = max([now, *dated])
     by_pace = _by_pace(migration, moved, len(waiting), now)

@@ -108,7 +108,9 @@ class RegistryClient:
                 trouble = f"HTTP {answer.status_code}"
                 continue
             return _read(answer)
-        raise RegistryUnavailable(f"{method} {self._http.base_url}{path}: {trouble}, {self._tries} times")
+        raise RegistryUnavailable(
+            f"{method} {self._http.base_url}{path}: {trouble}, asked {self._tries} times. Is it running, and is this its URL?"
+        )
 
     def register(
         self,

@@ -103,7 +103,12 @@ def of_records(records: Iterable[bytes], client: RegistryClient | None, origin: 
 
 
 def topic_records(bootstrap: str, topic: str, *, most: int = 10_000, patience: float = 30.0) -> Iterator[bytes]:
-    """The values of a topic from its beginning to where it ends just now, at most so many.
+    """The values of a topic from its beginning to where it ends just now, at most so many."""
+    return (value for _, value in dated_records(bootstrap, topic, most=most, patience=patience))
+
+
+def dated_records(bootstrap: str, topic: str, *, most: int = 10_000, patience: float = 30.0) -> Iterator[tuple[int, bytes]]:
+    """The values of a topic from its beginning to where it ends just now, each with when it was written, in ms since 1970.
 
     Raises:
         RegistryUnavailable: there is no such topic, or the brokers say nothing for as long as the patience lasts.
@@ -140,7 +145,7 @@ def topic_records(bootstrap: str, topic: str, *, most: int = 10_000, patience: f
             value = message.value()
             if value is not None:
                 read += 1
-                yield value
+                yield int(message.timestamp()[1]), value
     finally:
         consumer.close()
 
