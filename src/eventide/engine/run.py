@@ -22,6 +22,7 @@ from eventide.engine.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.observing import tell
 from eventide.engine.progress import Progress as ProgressReport
 from eventide.engine.progress import report
+from eventide.engine.projection import computed_with, only_measured
 from eventide.engine.records import record_files
 from eventide.engine.rowscan import RowScan
 from eventide.engine.runner import SparkRunner
@@ -87,6 +88,7 @@ class Run:
             facts["buckets"],
             min((s.max_ahead for s in definition.aggregation.stream.sources if s.max_ahead is not None), default=None),
             watch_of(definition, self.store, self.generation),
+            computed_with(definition),
         )
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
@@ -298,7 +300,8 @@ class Run:
                 for name, files in sorted(lanes.items()):
                     lane = (feed.index, name)
                     carry = self.ledger.carries.get(lane, LaneCarry())
-                    reading = replace(feed.reading, kinds=self._read_kinds(feed), keep=tuple(self.kinds))
+                    coded = only_measured(self.pipeline, feed.source)
+                    reading = replace(feed.reading, kinds=self._read_kinds(feed), keep=tuple(self.kinds), coded=coded)
                     floor = self.engine.floor(self.ledger)
                     tasks.append(
                         partial(
@@ -318,11 +321,7 @@ class Run:
 
     def _read_kinds(self, feed: FileFeed) -> dict[str, pl.DataType]:
         """Columns that are read at all: every one where refused rows are kept whole, otherwise those that are computed with."""
-        if (
-            self.pipeline.archive
-            or any(self.engine.diverts)
-            or any(what.kind == "custom" for _, what in self.shape.plan.aggregates)
-        ):
+        if self.pipeline.archive or self.shape.needed is None:
             return feed.reading.kinds
         strategy = str(feed.source.watermark)
         own = {feed.source.event_time, feed.source.arrival, *self._needed_columns(), *(self.pipeline.measure or ())}
