@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import shutil
-import statistics
 import tempfile
 import warnings
 from typing import Any
@@ -23,6 +21,7 @@ os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
 
 import numpy as np
 import polars as pl
+from processes import cpu, in_pairs, shown
 
 import eventide as ev
 from eventide.engine.session import KAFKA, local_session
@@ -54,26 +53,7 @@ def rides(rows: int, drift: float) -> pl.DataFrame:
     )
 
 
-def cpu(exclude: set[int]) -> float:
-    """CPU seconds of this process and all below it, those that have ended included."""
-    parents, spent = {}, {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat") as file:
-                    fields = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(name)], spent[int(name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    total, below = 0, [os.getpid()]
-    while below:
-        pid = below.pop()
-        total += spent.get(pid, 0)
-        below += [child for child, parent in parents.items() if parent == pid and child not in exclude]
-    return total / os.sysconf("SC_CLK_TCK")
-
-
-def once(source: Any, spark: Any, watch: DriftWatch | None, exclude: set[int], rows: int) -> float:
+def once(source: Any, spark: Any, watch: DriftWatch | None, exclude: frozenset[int], rows: int) -> float:
     state = tempfile.mkdtemp(prefix="drift-")
     if watch is not None:
         source = source.map(watch)
@@ -85,13 +65,6 @@ def once(source: Any, spark: Any, watch: DriftWatch | None, exclude: set[int], r
     assert read == rows, read
     shutil.rmtree(state)
     return spent
-
-
-def interval(shares: list[float], draws: int = 10_000) -> tuple[float, float]:
-    """The 95% bootstrap interval of the median."""
-    rng = random.Random(0)
-    medians = sorted(statistics.median(rng.choices(shares, k=len(shares))) for _ in range(draws))
-    return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
 
 
 def produce(frame: pl.DataFrame, broker: KafkaBroker) -> None:
@@ -118,11 +91,11 @@ def main() -> None:
     frame = rides(asked.rows, asked.drift)
     more: dict[str, Any] = {"event_time": "ts", "watermark": ev.bounded("30 seconds"), "max_ahead": None}
     with tempfile.TemporaryDirectory() as landing:
-        exclude: set[int] = set()
+        exclude: frozenset[int] = frozenset()
         broker = None
         if asked.source == "kafka":
             broker = KafkaBroker().start()
-            exclude = {broker.pid} if broker.pid else set()
+            exclude = frozenset([broker.pid] if broker.pid else [])
             produce(frame, broker)
             source: Any = ev.kafka("rides", servers=broker.servers, topic="rides", value=ev.json(DDL), **more)
         else:
@@ -131,27 +104,25 @@ def main() -> None:
                 frame.gather_every(2, lane).write_parquet(f"{landing}/{lane}/rides.parquet")
             source = ev.files("rides", landing, schema=DDL, **more)
         spark = local_session([KAFKA] if broker else [], name="drift")
-        for _ in range(2):
-            (
-                once(source, spark, None, exclude, asked.rows),
-                once(source, spark, DriftWatch("pricing", (FARES,)), exclude, asked.rows),
-            )
-        shares = []
-        for nth in range(asked.pairs):
-            both = {}
-            for checked in (True, False) if nth % 2 else (False, True):
-                watch = DriftWatch("pricing", (FARES,)) if checked else None
-                both[checked] = once(source, spark, watch, exclude, asked.rows)
-                if watch is not None:
-                    counts = watch.total.counts
-                    assert counts["differ"] == round(asked.rows * asked.drift), counts
-                    assert watch.total.checked == asked.rows, counts
-            shares.append(both[True] / both[False] - 1)
-            print(f"pair {nth + 1}: {both[False]:.2f} s without, {both[True]:.2f} s with ({shares[-1]:+.1%})", flush=True)
-        low, high = interval(shares)
+
+        def without() -> float:
+            return once(source, spark, None, exclude, asked.rows)
+
+        def checked() -> float:
+            watch = DriftWatch("pricing", (FARES,))
+            spent = once(source, spark, watch, exclude, asked.rows)
+            counts = watch.total.counts
+            assert counts["differ"] == round(asked.rows * asked.drift), counts
+            assert watch.total.checked == asked.rows, counts
+            return spent
+
+        in_pairs(without, checked, 2)
+        found = in_pairs(without, checked, asked.pairs)
+        for nth, (base, spent) in enumerate(found):
+            print(f"pair {nth + 1}: {base:.2f} s without, {spent:.2f} s with ({spent / base - 1:+.1%})")
         print(
             f"{asked.source}, {asked.rows:,} rows, {round(asked.rows * asked.drift):,} of them drifting, all counted: "
-            f"{statistics.median(shares):+.1%} CPU seconds (95% interval {low:+.1%} to {high:+.1%}, {asked.pairs} pairs)"
+            f"{shown([spent / base - 1 for base, spent in found])} CPU seconds, {asked.pairs} pairs"
         )
         spark.stop()
         if broker is not None:

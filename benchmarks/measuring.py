@@ -1,43 +1,45 @@
-"""What measuring lateness costs: CPU seconds of the scan with and without it, in alternating pairs, with an interval.
+"""What measuring lateness costs: CPU seconds with and without it, in alternating pairs, with an interval.
 
-    python benchmarks/measuring.py [--pairs 9] [--rows 2000000]
+    python benchmarks/measuring.py [--pairs 9] [--rows 8000000] [--scan-rows 2000000]
 
-A scan is what a worker does with a lane's file: read Parquet, decode, run the kernel, write partials (and, when measuring, the
-sketches). Pairs alternate so that a slow spell of the machine hits both sides; CPU seconds, not wall time, so that neighbours count less.
+First what a user pays: the whole pipeline on Spark over Parquet files, CPU seconds of driver, JVM and workers, on a warm session with a
+fresh state each time. Then the scan alone, which is what a worker does with a lane's file: read, decode, run the kernel, write partials
+(and, when measuring, the sketches). CPU seconds, not wall time, so that neighbours count less.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import numpy as np
 import polars as pl
+from processes import cpu, in_pairs, shown
 
+import eventide as ev
 from eventide.engine.decode import Reading
 from eventide.engine.filereading import LandedFile, chunks_of
+from eventide.engine.projection import computed_with, only_measured
 from eventide.engine.scanning import scan_lane
+from eventide.engine.session import local_session
 from eventide.engine.store import Store
-from eventide.engine.watch import Watching
+from eventide.engine.watch import watch_of
 from eventide.kernel.columns import Shape
 from eventide.kernel.scan import LaneCarry
-from eventide.measure.live import LatenessWitness
-from eventide.model import aggregate
-from eventide.model.plan import OutputPlan, Plan, SourcePlan
+from eventide.measure.witness import LatenessWitness
 from eventide.model.time import MIN_TIME
-from eventide.model.watermark import Bounded
-from eventide.model.window import Sliding
 
 SECOND = 1_000_000
+LANES = 2
+DDL = "ts timestamp, at timestamp, bank bigint, paise bigint, region string"
 KINDS = {
     "ts": pl.Datetime("us", "UTC"),
     "at": pl.Datetime("us", "UTC"),
@@ -45,38 +47,60 @@ KINDS = {
     "paise": pl.Int64(),
     "region": pl.String(),
 }
+CASES: tuple[tuple[str, Any], ...] = (("by source and lane", True), ("by a column of 20 values too", ["region"]))
 
 
-def land(rows: int, path: str) -> None:
-    rng = np.random.default_rng(1)
-    arrival = np.arange(rows, dtype=np.int64) * 1_000
-    late = np.where(rng.random(rows) < 0.009, rng.exponential(120 * SECOND, rows), rng.exponential(2 * SECOND, rows)).astype(
-        np.int64
+def land(rows: int, root: str) -> None:
+    """Lanes of one file each, a row every millisecond, 0.9% of them long delayed."""
+    for lane in range(LANES):
+        rng = np.random.default_rng(lane)
+        number = rows // LANES
+        arrival = np.arange(number, dtype=np.int64) * 1_000
+        late = np.where(
+            rng.random(number) < 0.009, rng.exponential(120 * SECOND, number), rng.exponential(2 * SECOND, number)
+        ).astype(np.int64)
+        os.makedirs(f"{root}/{lane}")
+        pl.DataFrame(
+            {
+                "ts": pl.Series(arrival - late, dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
+                "at": pl.Series(arrival, dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
+                "bank": rng.integers(0, 1_000, number),
+                "paise": rng.integers(100, 50_000, number),
+                "region": rng.integers(0, 20, number).astype(str),
+            }
+        ).write_parquet(f"{root}/{lane}/payments.parquet", row_group_size=1_000_000)
+
+
+def defined(root: str, state: str, measure: Any) -> ev.Pipeline:
+    source = ev.files(
+        "payments", root, event_time="ts", arrival="at", watermark=ev.bounded("30 s"), lane="directory", schema=DDL
     )
-    pl.DataFrame(
-        {
-            "ts": pl.Series((arrival - late), dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
-            "at": pl.Series(arrival, dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
-            "bank": rng.integers(0, 1_000, rows),
-            "paise": rng.integers(100, 50_000, rows),
-            "region": rng.integers(0, 20, rows).astype(str),
-        }
-    ).write_parquet(path)
+    sums = source.window(ev.tumbling("1 minute"), by="bank").agg(total=ev.sum("paise"), n=ev.count())
+    return ev.Pipeline("upi", sums.to("out", late=ev.accumulate("5 minutes")), state=state, measure=measure)
 
 
-def scan(path: str, measure: tuple[str, ...] | None) -> float:
-    plan = Plan(
-        (SourcePlan(Bounded(30 * SECOND), ("0",)),), Sliding(60 * SECOND, 60 * SECOND),
-        (("total", aggregate.sum("paise")), ("n", aggregate.count())), (OutputPlan("out", 300 * SECOND),),
-    )  # fmt: skip
+def run(root: str, spark: Any, rows: int, measure: Any) -> float:
+    """One run of the whole pipeline."""
     state = tempfile.mkdtemp(prefix="measuring-")
-    store = Store(state)
-    watch = None if measure is None else Watching(store, plan.window, ("payments",), None, measure)
-    shape = Shape(plan, ("bank",), (), 2, None, watch)
-    kinds = {n: k for n, k in KINDS.items() if n != "region" or (measure and "region" in measure)}
-    reading = Reading(0, "payments", kinds, "ts", plan.sources[0].strategy, "at")
+    start = cpu()
+    read = defined(root, state, measure).run(spark).rows["in"]
+    spent = cpu() - start
+    assert read == rows, read
+    shutil.rmtree(state)
+    return spent
+
+
+def scan(root: str, measure: Any) -> float:
+    """The scan of one lane in this process."""
+    state = tempfile.mkdtemp(prefix="measuring-")
+    store, pipeline = Store(state), defined(root, state, measure)
+    source = pipeline.aggregation.stream.sources[0]
+    shape = Shape(pipeline.plan(), ("bank",), (), 2, None, watch_of(pipeline, store, 0), computed_with(pipeline))
+    kinds = {n: k for n, k in KINDS.items() if n != "region" or n in (pipeline.measure or ())}
+    reading = Reading(0, "payments", kinds, "ts", source.watermark, "at", coded=only_measured(pipeline, source))
+    files = [LandedFile(f"{root}/0/payments.parquet", 0, "0")]
     start = time.process_time()
-    scan_lane(shape, store, 0, (0, "0"), LaneCarry(), MIN_TIME, chunks_of([LandedFile(path, 0, "0")], "parquet", reading, 0))
+    scan_lane(shape, store, 0, (0, "0"), LaneCarry(), MIN_TIME, chunks_of(files, "parquet", reading, 0))
     spent = time.process_time() - start
     shutil.rmtree(state)
     return spent
@@ -101,46 +125,43 @@ class Inside:
 
         return timed
 
-
-def interval(shares: list[float], draws: int = 10_000) -> tuple[float, float]:
-    """The 95% bootstrap interval of the median."""
-    rng = random.Random(0)
-    medians = sorted(statistics.median(rng.choices(shares, k=len(shares))) for _ in range(draws))
-    return medians[int(0.025 * draws)], medians[int(0.975 * draws)]
-
-
-def compare(path: str, pairs: int, measure: tuple[str, ...]) -> str:
-    scan(path, None), scan(path, measure)
-    shares, inside = [], []
-    for nth in range(pairs):
-        both = {}
-        for measured in (True, False) if nth % 2 else (False, True):
-            Inside.spent = 0.0
-            both[measured] = scan(path, measure if measured else None)
-            if measured:
-                inside.append(Inside.spent / (both[True] - Inside.spent))
-        shares.append(both[True] / both[False] - 1)
-    return f"{_shown(shares)} between the pairs; {_shown(inside)} within the measuring itself ({pairs} pairs)"
+    @classmethod
+    def share(cls, root: str, measure: Any) -> float:
+        cls.spent = 0.0
+        whole = scan(root, measure)
+        return cls.spent / (whole - cls.spent)
 
 
-def _shown(shares: list[float]) -> str:
-    low, high = interval(shares)
-    return f"{statistics.median(shares):+.1%} (95% interval {low:+.1%} to {high:+.1%})"
+def compare(name: str, measured: Callable[[Any], float], measure: Any, pairs: int, warm: int) -> None:
+    for _ in range(warm):
+        measured(False), measured(measure)
+    found = in_pairs(partial(measured, False), partial(measured, measure), pairs)
+    without = sorted(spent for spent, _ in found)[pairs // 2]
+    print(f"  {name:<29} {shown([b / a - 1 for a, b in found])} of {without:.2f} CPU s, {pairs} pairs", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--scan-rows", type=int, default=2_000_000)
     asked = parser.parse_args()
-    Inside.watch()
     with tempfile.TemporaryDirectory() as directory:
-        path = f"{directory}/payments.parquet"
-        land(asked.rows, path)
-        base = scan(path, None)
-        print(f"{asked.rows:,} rows, 1,000 keys; the scan alone: {base:.2f} CPU s ({base / asked.rows * 1e9:.0f} ns a row)")
-        print(f"measured by source and lane:             {compare(path, asked.pairs, ())}")
-        print(f"measured by one column of 20 values too: {compare(path, asked.pairs, ('region',))}")
+        if asked.rows:
+            land(asked.rows, f"{directory}/whole")
+            spark = local_session(name="measuring")
+            print(f"the whole pipeline on Spark, {asked.rows:,} rows, 1,000 keys", flush=True)
+            for name, measure in CASES:
+                compare(name, partial(run, f"{directory}/whole", spark, asked.rows), measure, asked.pairs, 3)
+            spark.stop()
+        land(asked.scan_rows * LANES, f"{directory}/scan")
+        print(f"the scan alone, {asked.scan_rows:,} rows", flush=True)
+        for name, measure in CASES:
+            compare(name, partial(scan, f"{directory}/scan"), measure, asked.pairs, 1)
+        Inside.watch()
+        for name, measure in CASES:
+            shares = [Inside.share(f"{directory}/scan", measure) for _ in range(asked.pairs)]
+            print(f"  {name:<29} {shown(shares)} timed within the measuring", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from eventide.engine.store import Store
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
 from eventide.measure import live
 from eventide.measure.bias import bias
-from eventide.measure.live import Lateness, LatenessWitness, compact, merge_parts
+from eventide.measure.live import Lateness, compact, merge_parts
 from eventide.measure.tune import tune
+from eventide.measure.witness import HOUR, LATENESS, LatenessWitness
 from eventide.model.window import Sliding
 
 SECOND = 1_000_000
@@ -24,7 +25,7 @@ NIGHT = dt.datetime(2026, 11, 8, 23, 30, tzinfo=dt.UTC)
 
 def seen_rows(rows, seed=1, slow=None):
     rng = np.random.default_rng(seed)
-    arrival = np.sort(rng.integers(0, 3 * live.HOUR, rows))
+    arrival = np.sort(rng.integers(0, 3 * HOUR, rows))
     region = rng.integers(0, 20, rows)
     late = rng.exponential(6 * SECOND, rows) * np.where(region == slow, 20, 1)
     time = (arrival - late).astype(np.int64)
@@ -72,7 +73,7 @@ def test_compaction_changes_no_number_and_survives_being_cut_short(tmp_path, mon
         assert [(x["rows"], x["max"], x["late_at_window"]) for x in line] == [
             (x["rows"], x["max"], x["late_at_window"]) for x in before
         ]
-    assert len(store.files(live.LATENESS)) == 3
+    assert len(store.files(LATENESS)) == 3
 
 
 def test_a_slow_region_is_named_by_what_the_run_measured_of_itself(tmp_path):

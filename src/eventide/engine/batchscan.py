@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import polars as pl
-
 from eventide.engine.decode import Reading
 from eventide.engine.feed import MODIFIED, PATH, Feed, FileFeed, KafkaFeed
 from eventide.engine.filereading import LandedFile, chunks_of
 from eventide.engine.filerows import rows_of_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import Engine
+from eventide.engine.projection import only_measured, read_kinds
 from eventide.engine.rowscan import RowScan
 from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.store import Store
@@ -27,13 +26,12 @@ from eventide.model.event import LaneId
 class BatchScan:
     """Reads batches of a run."""
 
+    pipeline: Any
     spark: Any
     feeds: list[Feed]
     engine: Engine
     columns: tuple[str, ...]
     """Those that all sources share."""
-    read: Callable[[FileFeed], dict[str, pl.DataType]]
-    """The columns of a file that are read at all."""
 
     def __call__(
         self, frame: Any, number: int, clock: int, ledger: Ledger
@@ -65,7 +63,8 @@ class BatchScan:
         tasks: list[Callable[[], str]] = []
         for feed in self.feeds:
             if isinstance(feed, FileFeed) and feed.in_worker:
-                reading = replace(feed.reading, kinds=self.read(feed), keep=self.columns)
+                coded = only_measured(self.pipeline, feed.source)
+                reading = replace(feed.reading, kinds=read_kinds(self.pipeline, feed), keep=self.columns, coded=coded)
                 for lane, files in _by_lane(feed.index, landed.get(feed.index, [])).items():
                     carry = ledger.carries.get(lane, LaneCarry())
                     about = (engine.shape, engine.store, number, lane, carry, floor)

@@ -36,6 +36,8 @@ class Reading:
     registry: Registry | None = None
     keep: tuple[str, ...] | None = None
     """The columns that all sources of the pipeline share; others are dropped once the times were read from them."""
+    coded: frozenset[str] = frozenset()
+    """Text columns that are only counted by: where a file keeps them as codes, they stay codes."""
     maps: tuple[Mapped, ...] = ()
     """Functions of the decoded rows, in order."""
 

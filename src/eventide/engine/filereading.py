@@ -58,7 +58,8 @@ def frames_of(path: str, format: str, reading: Reading) -> Iterator[pl.DataFrame
 
 
 def _parquet(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
-    with pq.ParquetFile(files.open_input_file(path), pre_buffer=True) as file:
+    coded = sorted(reading.coded)
+    with pq.ParquetFile(files.open_input_file(path), pre_buffer=True, read_dictionary=coded) as file:
         wanted = [name for name in reading.kinds if name in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=ROWS_PER_CHUNK, columns=wanted, use_threads=False):
             frame = pl.from_arrow(pa.Table.from_batches([batch]))
@@ -70,13 +71,18 @@ def _fitted(frame: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """The columns asked for, with their declared types; a value that does not fit makes its row a dead letter."""
     missing = [pl.lit(None, dtype=kind).alias(name) for name, kind in reading.kinds.items() if name not in frame.columns]
     frame = frame.with_columns(missing).select(list(reading.kinds))
-    wrong = [name for name, kind in reading.kinds.items() if frame.schema[name] != kind]
+    wrong = [name for name, kind in reading.kinds.items() if frame.schema[name] != kind and not _codes(frame[name], reading)]
     if not wrong:
         return frame
     cast = frame.with_columns([pl.col(name).cast(reading.kinds[name], strict=False) for name in wrong])
     lost = [pl.lit(cast[name].is_null() & frame[name].is_not_null()) for name in wrong]
     reason = pl.when(pl.any_horizontal(lost)).then(pl.lit(f"another schema: a value of {', '.join(wrong)} does not fit"))
     return cast.with_columns(reason.otherwise(None).alias(DEAD))
+
+
+def _codes(column: pl.Series, reading: Reading) -> bool:
+    """Whether a column came as codes for text, and may."""
+    return column.name in reading.coded and column.dtype == pl.Categorical and reading.kinds[column.name] == pl.String
 
 
 def _lines(files: pafs.FileSystem, path: str) -> Iterator[list[bytes]]:

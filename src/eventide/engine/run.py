@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -13,7 +12,6 @@ import pyarrow as pa
 
 from eventide.engine.batchscan import BatchScan
 from eventide.engine.changes import check_definition, describe_definition
-from eventide.engine.columns import common_kinds, needed_columns, read_kinds
 from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feed import open_feed, parse_offsets
 from eventide.engine.filereading import LandedFile
@@ -24,6 +22,7 @@ from eventide.engine.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.observing import tell
 from eventide.engine.progress import Progress as ProgressReport
 from eventide.engine.progress import report
+from eventide.engine.projection import common_kinds, computed_with
 from eventide.engine.records import record_files
 from eventide.engine.runner import SparkRunner
 from eventide.engine.scanning import LaneAccount
@@ -72,8 +71,7 @@ class Run:
     def _open(self) -> None:
         definition = self.pipeline
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
-        needed = needed_columns(definition.aggregation)
-        self.kinds = common_kinds(self.feeds, needed)
+        self.kinds = common_kinds(self.feeds, definition.aggregation)
         facts = self.journal.definition()
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
@@ -88,12 +86,11 @@ class Run:
             facts["buckets"],
             tuple(s.max_ahead for s in definition.aggregation.stream.sources),
             watch_of(definition, self.store, self.generation),
+            computed_with(definition),
         )
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
-        self.scan = BatchScan(
-            self.spark, self.feeds, self.engine, tuple(self.kinds), partial(read_kinds, pipeline=definition, needed=needed)
-        )
+        self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = Ledger.from_json(last["ledger"]) if last else self.engine.first_ledger()
         for output in definition.outputs:
             self.ledger.outputs.setdefault(output.name, type(self.ledger.rows)())

@@ -10,7 +10,7 @@ import polars as pl
 from eventide.engine.archive import ArchiveWriter
 from eventide.engine.store import Store
 from eventide.kernel.columns import Witness
-from eventide.measure.live import LatenessWitness
+from eventide.measure.witness import LatenessWitness
 from eventide.model.event import LaneId
 from eventide.model.window import Window
 

@@ -59,6 +59,8 @@ class Shape:
     max_ahead: tuple[int | None, ...] = ()
     """For each source: an event time further than this after its arrival is absurd: a dead letter, never a watermark."""
     watch: Watch | None = None
+    needed: frozenset[str] | None = None
+    """The user's columns that are computed with; None: all of them go on."""
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:
         """Who sees a lane's rows in a batch, if anybody does."""

@@ -80,11 +80,17 @@ class LaneScanner:
         rows = self._joinings(rows)
         if self.witness is not None:
             self.witness.see(rows)
+        rows = self._needed(rows)
         self._progress(rows)
         self._sort_out(rows)
         last = rows.tail(1)
         self.carry.last_arrival, self.carry.last_offset = int(last[ARRIVAL][0]), int(last[OFFSET][0])
         self._first = False
+
+    def _needed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Without the columns that were only decoded, written down or measured: to carry them on costs more than all that."""
+        needed = self.shape.needed
+        return rows if needed is None else rows.select([c for c in rows.columns if c.startswith("__") or c in needed])
 
     def finish(self) -> Found:
         """The end of what was read: the lane's run of arrivals ends here, as far as anyone knows."""

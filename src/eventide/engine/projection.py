@@ -1,0 +1,66 @@
+"""Which of its sources' columns a pipeline needs: those it computes with, those it only counts by, those that all sources share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from eventide.definition import Aggregation
+from eventide.engine.feed import Feed, FileFeed
+from eventide.errors import DefinitionError
+
+
+def needed_columns(aggregation: Aggregation) -> list[str]:
+    """Those that are computed with: keys, inputs of aggregates, and what tells duplicates."""
+    inputs = [column for _, what in aggregation.aggregates for column in what.columns]
+    return [*aggregation.keys, *inputs, *aggregation.stream.dedupe_keys]
+
+
+def computed_with(pipeline: Any) -> frozenset[str] | None:
+    """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
+    whole = any(output.late.refused is not None for output in pipeline.outputs)
+    if whole or any(what.kind == "custom" for _, what in pipeline.aggregation.aggregates):
+        return None
+    return frozenset(needed_columns(pipeline.aggregation))
+
+
+def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
+    """The columns by which lateness is measured and that nothing else reads: they may come as codes instead of values."""
+    needed = computed_with(pipeline)
+    if needed is None or pipeline.archive is not None or source.maps:
+        return frozenset()
+    strategy = str(source.watermark)
+    others = {source.event_time, source.arrival, *needed}
+    return frozenset(name for name in pipeline.measure or () if name not in others and name not in strategy)
+
+
+def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
+    """The columns of a file that are read at all: every one where rows are kept whole, otherwise those that are used."""
+    source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
+    if pipeline.archive or needed is None:
+        return kinds
+    if not all(hasattr(change, "columns") for change in source.maps):
+        return kinds  # a map that does not say which columns it reads may read any
+    own = {source.event_time, source.arrival, *needed, *(pipeline.measure or ())}
+    own |= {column for change in source.maps for column in getattr(change, "columns", ())}
+    strategy = str(source.watermark)
+    return {name: kind for name, kind in kinds.items() if name in own or name in strategy}
+
+
+def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.DataType]:
+    """The columns that every source has, with one type; those that are needed must be among them."""
+    given, needed = [feed.reading.given for feed in feeds], needed_columns(aggregation)
+    first, name = given[0], feeds[0].source.name
+    for feed, other in zip(feeds[1:], given[1:], strict=True):
+        for column in needed:
+            if first.get(column) != other.get(column):
+                raise DefinitionError(
+                    f"sources {name!r} and {feed.source.name!r} must have the same columns to be merged, but {column!r} is "
+                    f"{first.get(column, 'missing')} in one and {other.get(column, 'missing')} in the other. Map each to the common "
+                    "columns with .transform(…)."
+                )
+    for column in needed:
+        if column not in first:
+            raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
+    return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
