@@ -87,6 +87,14 @@ def once(source: Any, spark: Any, watch: DriftWatch | None, exclude: set[int], r
     return spent
 
 
+def refuse_wrong_examples(watch: DriftWatch) -> None:
+    """Every counterexample must be one of the rides whose fare was made a cent too high."""
+    examples = watch.total.examples
+    assert len(examples) == min(watch.most, watch.total.drifted), len(examples)
+    for each in examples:
+        assert (each["kind"], each["fare_cents"] - each["expected fare_cents"]) == ("differ", 1), each
+
+
 def interval(shares: list[float], draws: int = 10_000) -> tuple[float, float]:
     """The 95% bootstrap interval of the median."""
     rng = random.Random(0)
@@ -146,6 +154,7 @@ def main() -> None:
                     counts = watch.total.counts
                     assert counts["differ"] == round(asked.rows * asked.drift), counts
                     assert watch.total.checked == asked.rows, counts
+                    refuse_wrong_examples(watch)
             shares.append(both[True] / both[False] - 1)
             print(f"pair {nth + 1}: {both[False]:.2f} s without, {both[True]:.2f} s with ({shares[-1]:+.1%})", flush=True)
         low, high = interval(shares)
