@@ -316,8 +316,10 @@ def test_migrations_over_the_same_field_conflict(desk):
     desk.planned()
     said = replace(RENAME, renames={"signup_date": "joined"})
     joined = {"name": "joined", "type": {"type": "int", "logicalType": "date"}}
+    desk.now += 1
     desk.do(lambda r: r.plan("users", record(USER_ID, joined), said=said, policy=QUICK, name="n"))
     desk.do(lambda r: r.confirm("n"))
+    assert desk.do(lambda r: r.judge("m", Phase.EXPAND)).outcome is Outcome.MOVES  # the first does not wait for the second
     with pytest.raises(Fault, match=r"conflicts with m \(in plan, over signup_date\)"):
         desk.do(lambda r: r.go("n", Phase.EXPAND))
     go(desk, "aborted")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -13,6 +15,7 @@ from eventide.registry.client import RegistryClient, RegistryRefused
 from eventide.registry.service import Options
 from eventide.registry.service.auth import Accounts, hashed
 from tests.migration.desk import CREATED_AT, SIGNUP_DATE, USER_ID, field_names, record
+from tests.migration.test_drift import FOUR
 from tests.registry.conftest import InThread
 
 QUICK = ["--set", "hold_dual_write=0 s", "--set", "drift_free=0 s", "--set", "retention=0 s"]
@@ -87,6 +90,8 @@ def test_the_whole_way_on_the_command_line(shell, client, wanted):
         RegistryRefused, match="drops signup_date, the old shape of migration 'signup', which is in expand"
     ) as refusal:
         client.register("users-value", record(USER_ID, {**CREATED_AT, "type": ["null", "long"], "default": None}))
+    with pytest.raises(RegistryRefused, match="drops signup_date, the old shape"):  # rather than what the level thinks of it
+        client.register("users-value", record(USER_ID, CREATED_AT))
     assert (refusal.value.status, refusal.value.code) == (409, 40961)
 
     assert "signup is in expand. Say where to: `eventide migrate advance signup --to dual_write`" in shell(
@@ -296,3 +301,73 @@ def test_after_drift_the_producer_is_mended_and_the_count_begins_anew(shell, cli
         shell(*command.split())
     report(client, 2)
     shell("advance", "signup", "--to", "migrate")
+
+
+def test_history_and_a_table_on_the_command_line(shell, client, wanted, tmp_path):
+    """Filled, contracted, and the dropped field brought back: as it was recorded, and computed where it was not."""
+    users = FOUR.select("user_id", "signup_date")
+    for part in ("history", "now", "dual"):
+        (tmp_path / part).mkdir()
+    history, now, dual = (str(tmp_path / part) for part in ("history", "now", "dual"))
+    users.write_parquet(f"{history}/a.parquet")
+    FOUR.drop("signup_date").write_parquet(f"{now}/a.parquet")
+    FOUR.filter(pl.col("user_id") == 3).write_parquet(f"{dual}/a.parquet")
+    with sqlite3.connect(tmp_path / "app.db") as database:
+        database.execute("CREATE TABLE users (user_id INTEGER PRIMARY KEY, signup_date TEXT)")
+        database.execute("INSERT INTO users VALUES (1, '2025-09-14')")
+    table = ["table", "signup", f"sqlite:///{tmp_path}/app.db", "users"]
+
+    shell(
+        "plan",
+        "users-value",
+        wanted,
+        "--name",
+        "signup",
+        "--rename",
+        "signup_date=created_at",
+        *QUICK,
+        "--set",
+        "backfill=true",
+    )
+    shell("confirm", "signup")
+    assert "ran" not in shell(*table, "--run")
+    shell("advance", "signup", "--to", "expand")
+    assert "history has not been filled yet" in shell("advance", "signup", "--to", "dual_write", exits=1)
+    fill = ["backfill", "signup", history, "--no-spark"]
+    assert "4 rows written in 1 files or partitions, 0 were done before" in shell(*fill)
+    assert "0 rows written in 0 files or partitions, 1 were done before" in shell(*fill)
+    assert "ran add created_at\nran fill created_at" in shell(*table, "--run")
+    assert "'view' may run from migrate on, and signup is in expand" in shell(*table, "--upto", "view", exits=1)
+    shell("advance", "signup", "--to", "dual_write")
+    report(client)
+    for to in ("migrate", "contract_ready"):
+        shell("advance", "signup", "--to", to)
+    assert "'drop signup_date' may run from contracted on" in shell(*table, "--upto", "drop signup_date", exits=1)
+    shell("contract", "signup", "--confirm", "signup")
+    assert "ran drop signup_date" in shell(*table, "--run")
+    back = ["rebuild", "signup", now, "--target", str(tmp_path / "back"), "--history", dual, "--no-spark"]
+    assert "Give at least one with --key" in shell(*back, exits=1)
+    assert "have the old shape again: 4 rows" in shell(*back, "--key", "user_id")
+    found = pl.read_parquet(tmp_path / "back" / "a.parquet")
+    assert found["signup_date"].to_list() == users["signup_date"].to_list()  # the third as recorded, which computed is the 15th
+
+
+def test_a_silent_consumer_is_exempted_or_expired_on_the_command_line(shell, client, wanted):
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
+    shell("confirm", "signup")
+    for to in ("expand", "dual_write"):
+        shell("advance", "signup", "--to", to)
+    report(client)
+    shell("advance", "signup", "--to", "migrate")
+    for name in ("copy", "dead"):
+        shell("declare", "signup", name, "--reads", "old", "--environment", "prod")
+    assert "must end in the future" in shell(
+        "exempt", "signup", "copy", "--environment", "prod", "--until", "2020-01-01", "--because", "a copy", exits=1
+    )
+    for _ in range(2):
+        shell("exempt", "signup", "copy", "--environment", "prod", "--until", "2100-01-01", "--because", "reads a copy")
+        shell("expire", "signup", "dead", "--environment", "prod")
+    said = shell("consumers", "signup")
+    assert "exempt        copy@prod  exempt until 2100-01-01" in said and "expired       dead@prod" in said
+    assert "last seen: old never, new never, at all never" in said
+    shell("can-contract", "signup")

@@ -41,11 +41,16 @@ def gather(catalog: Catalog, migration: Migration) -> Facts:
 
 
 def conflicts(migration: Migration, others: list[Migration]) -> tuple[str, ...]:
-    """The other open migrations that touch the same fields, each with the fields."""
+    """The other open migrations that touch the same fields and came first, each with the fields.
+
+    Of two that are only planned the later waits for the earlier, not each for the other.
+    """
     found = []
     mine = (*migration.plan.old, *migration.plan.new)
     for other in others:
         if other.name == migration.name or not other.phase.is_open:
+            continue
+        if other.phase is Phase.PLAN and (other.created_at, other.name) > (migration.created_at, migration.name):
             continue
         shared = [path for path in (*other.plan.old, *other.plan.new) if touches(path, mine)]
         if shared:

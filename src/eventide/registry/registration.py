@@ -74,13 +74,13 @@ def register(
         again = catalog.same(canonical, deleted=False)
         if again is not None and schema_id in (-1, again.id):
             return again, False
+    for guard in catalog.guards:  # first, because they know better than the level why it must not be
+        guard.before_register(catalog, canonical)
     if not importing:
         reasons = reasons_against(catalog, config, canonical, against)
         if reasons:
             raise faults.incompatible(subject, reasons)
     refuse_by_policy(session, proposal)
-    for guard in catalog.guards:
-        guard.before_register(catalog, canonical)
     version = proposal.version if proposal.version > 0 else next_version
     if version != next_version and not importing:
         raise faults.invalid_schema("Version is not one more than previous version")
