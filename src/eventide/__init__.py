@@ -5,7 +5,7 @@ history: every answer is what one-event-at-a-time processing in arrival order wo
 """
 
 from eventide.definition import merge
-from eventide.errors import DefinitionError, EventideError, LossWarning
+from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
 from eventide.model.aggregate import (
     aggregate,
     collect,
@@ -53,6 +53,7 @@ __all__ = [
     "DefinitionError",
     "EventideError",
     "LossWarning",
+    "OrderWarning",
     "Pipeline",
     "accumulate",
     "adaptive",

@@ -41,5 +41,9 @@ class TargetMismatch(SinkRefused):
     """The table, topic or file that is there has another shape than the output; says the difference."""
 
 
+class OrderWarning(UserWarning):
+    """A source that cannot say how far it goes: its rows are judged by batch, so that answers may depend on the cut."""
+
+
 class LossWarning(UserWarning):
     """A definition that is legal and will lose or mislead; the text names what."""

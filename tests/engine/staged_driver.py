@@ -29,7 +29,6 @@ def run(made: ev.Pipeline, spark: Any, hook: Any = lambda point: None) -> Run:
     one = Run(made, spark, str(made.state), hook=hook)
     one.open()
     try:
-        one.deliverer.runner = one.engine.runner
         one.start(available_now=True).awaitTermination()
     finally:
         one.close()

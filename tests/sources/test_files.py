@@ -121,8 +121,9 @@ def test_each_subdirectory_may_be_a_lane(spark: Any, tmp_path: Path, form: str) 
             '{"at": "2025-10-09T08:53:20Z", "paise": 1}\n{oops\n[1]\n{"at": "2025-10-09T08:53:21Z", "paise": "x"}\n',
             ["not JSON", "not a JSON object", "another schema"],
         ),
-        ("csv", "at,paise\n2025-10-09T08:53:20Z,1\n2025-10-09T08:53:21Z,much\nsoon,3\n", ["another schema", "another schema"]),
+        ("csv", "at,paise\nsoon,3\n2025-10-09T08:53:20Z,1\n2025-10-09 08:53:21+05:30,much\n", ["another schema"] * 2),
     ],
+    ids=["json", "csv"],
 )
 def test_what_cannot_be_read_is_a_dead_letter(spark: Any, tmp_path: Path, form: str, body: str, reasons: list[str]) -> None:
     (tmp_path / "in").mkdir()
@@ -141,3 +142,24 @@ def test_what_cannot_be_read_is_a_dead_letter(spark: Any, tmp_path: Path, form: 
     assert handle.rows["dead"] == len(reasons)
     found = [row["reason"].partition(":")[0] for row in pipeline.dead_letters(spark).orderBy("offset").collect()]
     assert found == reasons
+
+
+def test_the_texts_of_a_csv_file_become_what_they_say(tmp_path: Path) -> None:
+    """Without Spark: every way to write an instant, a truth, a decimal; an empty cell is null."""
+    from eventide.engine.decode import Reading
+    from eventide.engine.filereading import LandedFile, chunks_of
+
+    kinds: dict[str, pl.DataType] = {
+        "at": pl.Datetime("us", "UTC"), "local": pl.Datetime("us"), "ok": pl.Boolean(), "paid": pl.Decimal(12, 2), "day": pl.Date(),
+    }  # fmt: skip
+    path = tmp_path / "1.csv"
+    path.write_text(
+        "at,local,ok,paid,day\n2025-10-09T08:53:20.25Z,2025-10-09 08:53:20,TRUE,1.50,2025-10-09\n"
+        "2025-10-09 14:23:20+05:30,,false,,\n2025-10-09T08:53:20,2025-10-09T08:53:20,maybe,x,never\n"
+    )
+    (chunk,) = chunks_of([LandedFile(str(path), 0, "0")], "csv", Reading(0, "paid", kinds, "at", ev.ascending()), 0)
+    assert chunk["__time"].to_list() == [BASE + SECOND // 4, BASE, BASE]
+    assert chunk["ok"].to_list() == [True, False, None]
+    assert [str(value) for value in chunk["paid"].to_list()] == ["1.50", "None", "None"]
+    assert chunk["local"].null_count() == 1
+    assert [reason is None for reason in chunk["__dead"].to_list()] == [True, True, False]

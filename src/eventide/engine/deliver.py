@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.definition import Output
-from eventide.engine.arrowtypes import small
+from eventide.engine.arrowtypes import small, small_schema
 from eventide.engine.microbatch import BatchResult
 from eventide.engine.runner import Runner
 from eventide.engine.staging import deliver_staged, is_large
@@ -39,6 +39,7 @@ class Outlet:
 
     output: Output
     shape: PaneShape
+    late_schema: pa.Schema
     panes: PaneWriter | None = None
     late: LogWriter | None = None
 
@@ -49,24 +50,25 @@ class Deliverer:
 
     pipeline: str
     store: Store
-    runner: Runner | None = None
-    """Who stages large deliveries; without one everything goes through this process."""
+    runner: Runner
+    """Who stages large deliveries."""
     outlets: dict[str, Outlet] = field(default_factory=dict)
     dead: LogWriter | None = None
+    dead_schema: pa.Schema | None = None
 
     def open(self, output: Output, shape: PaneShape, late_schema: pa.Schema) -> None:
         """Open an output's sink, and the sink of its diverted rows."""
-        outlet = Outlet(output, shape)
+        outlet = Outlet(output, shape, small_schema(late_schema))
         if output.sink is not None:
             outlet.panes = output.sink.open(output.name, shape)
         if output.late.refused is not None and output.late.refused.to is not None:
-            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", late_schema, LATE_IDENTITY)
+            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, LATE_IDENTITY)
         self.outlets[output.name] = outlet
 
     def open_dead(self, sink: Any, schema: pa.Schema) -> None:
         """Open the sink of dead letters."""
         if sink is not None:
-            self.dead = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY)
+            self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
 
     def deliver(self, result: BatchResult, clock: int, after_each: Callable[[], None] = lambda: None) -> None:
         """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
@@ -74,16 +76,16 @@ class Deliverer:
             facts = Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
             self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
-                outlet.late.append(self.store.batches(result.late[name]), facts)
+                outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
             after_each()
         if self.dead is not None and result.dead:
             facts = Delivery(self.pipeline, "dead_letters", result.ledger.batch, clock, result.ledger.frontier.watermark)
-            self.dead.append(self.store.batches(result.dead), facts)
+            self.dead.append(self.store.batches(result.dead, self.dead_schema), facts)
 
     def _deliver_panes(self, outlet: Outlet, files: list[str], facts: Delivery) -> None:
         """From the executors where the sink allows it and it pays, otherwise through this process."""
         writer, schema = outlet.panes, outlet.shape.schema
-        if self.runner is not None and isinstance(writer, StagedWriter) and is_large(writer, self.store, files):
+        if isinstance(writer, StagedWriter) and is_large(writer, self.store, files):
             deliver_staged(writer, self.runner, self.store, files, schema, facts)
         elif writer is not None:
             writer.deliver(self.store.batches(files, schema), facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from eventide.engine.kafkaends import end_offsets
 from eventide.engine.ledger import Ledger
 from eventide.engine.store import StoreError, file_system
 from eventide.engine.wire import Registry, avro_kinds
-from eventide.errors import DefinitionError
+from eventide.errors import DefinitionError, OrderWarning
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
@@ -323,6 +324,19 @@ class FrameFeed:
     def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
+
+
+def warn_of_batches(feeds: list[Feed]) -> None:
+    """Say which sources are judged by batch: a promise that cannot be kept for them must not be taken for kept."""
+    for feed in feeds:
+        if isinstance(feed, FrameFeed):
+            warnings.warn(
+                f"source {feed.source.name!r} is a DataFrame: nobody can tell whether a batch took all that was there, so each of its lanes "
+                "counts as read up to the end of the batch, and which rows are late may depend on how Spark cuts the stream. kafka(…) and "
+                "files(…) do not have this limit.",
+                OrderWarning,
+                stacklevel=6,
+            )
 
 
 def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival: str | None) -> Any:

@@ -18,6 +18,8 @@ from eventide.engine.store import StoreError, file_system
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
 
 ROWS_PER_CHUNK = 500_000
+INSTANTS = [f"%Y-%m-%d{between}%H:%M:%S%.f{zone}" for between in ("T", " ") for zone in ("%#z", "")]
+"""How a text may say an instant: ISO 8601, with a T or a blank, with a zone or in UTC."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _fitted(frame: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     wrong = [name for name, kind in reading.kinds.items() if frame.schema[name] != kind and not _codes(frame[name], reading)]
     if not wrong:
         return frame
-    cast = frame.with_columns([pl.col(name).cast(reading.kinds[name], strict=False) for name in wrong])
+    cast = frame.with_columns([_as(frame[name], reading.kinds[name]).alias(name) for name in wrong])
     lost = [pl.lit(cast[name].is_null() & frame[name].is_not_null()) for name in wrong]
     reason = pl.when(pl.any_horizontal(lost)).then(pl.lit(f"another schema: a value of {', '.join(wrong)} does not fit"))
     return cast.with_columns(reason.otherwise(None).alias(DEAD))
@@ -83,6 +85,27 @@ def _fitted(frame: pl.DataFrame, reading: Reading) -> pl.DataFrame:
 def _codes(column: pl.Series, reading: Reading) -> bool:
     """Whether a column came as codes for text, and may."""
     return column.name in reading.coded and column.dtype == pl.Categorical and reading.kinds[column.name] == pl.String
+
+
+def _as(values: pl.Series, kind: pl.DataType) -> pl.Expr:
+    """Values as another type; null where they do not fit."""
+    if values.dtype != pl.String:
+        return pl.lit(values).cast(kind, strict=False)
+    if isinstance(kind, pl.Datetime):
+        return pl.coalesce([_instants(values, form, kind) for form in INSTANTS])
+    if kind == pl.Date:
+        return pl.lit(values).str.to_date("%Y-%m-%d", strict=False)
+    if kind == pl.Boolean:
+        return pl.lit(values.str.to_lowercase()).replace_strict({"true": True, "false": False}, default=None, return_dtype=kind)
+    return pl.lit(values).cast(kind, strict=False)
+
+
+def _instants(values: pl.Series, form: str, kind: pl.Datetime) -> pl.Expr:
+    """Texts of one form as instants: those that name no zone are in UTC."""
+    read = pl.lit(values).str.to_datetime(form, time_unit="us", strict=False)
+    if not form.endswith("%#z"):
+        read = read.dt.replace_time_zone("UTC")
+    return read if kind.time_zone else read.dt.replace_time_zone(None)
 
 
 def _lines(files: pafs.FileSystem, path: str) -> Iterator[list[bytes]]:
@@ -106,16 +129,7 @@ def _csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.Dat
         for batch in pacsv.open_csv(stream, convert_options=options):  # type: ignore[arg-type]
             frame = pl.from_arrow(pa.Table.from_batches([batch]))
             assert isinstance(frame, pl.DataFrame)
-            yield _fitted(_with_times(frame, reading), reading)
-
-
-def _with_times(frame: pl.DataFrame, reading: Reading) -> pl.DataFrame:
-    times = [
-        pl.col(name).str.to_datetime(time_unit="us", time_zone=kind.time_zone, strict=False).alias(name)
-        for name, kind in reading.kinds.items()
-        if isinstance(kind, pl.Datetime) and name in frame.columns
-    ]
-    return frame.with_columns(times)
+            yield _fitted(frame, reading)
 
 
 def list_files(root: str, pattern: str, lane: str) -> list[LandedFile]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.engine.batchscan import BatchScan
 from eventide.engine.changes import check_definition, describe_definition
 from eventide.engine.deliver import Deliverer, pane_shape
-from eventide.engine.feed import open_feed, parse_offsets
+from eventide.engine.feed import open_feed, parse_offsets, warn_of_batches
 from eventide.engine.filereading import LandedFile
 from eventide.engine.journal import Journal, JournalError
 from eventide.engine.lease import Lease
@@ -112,7 +112,7 @@ class Run:
 
     def _open_sinks(self) -> None:
         kinds = finished_kinds(self.shape, self.kinds)
-        self.deliverer = Deliverer(self.pipeline.name, self.store)
+        self.deliverer = Deliverer(self.pipeline.name, self.store, self.engine.runner)
         for output in self.pipeline.outputs:
             self.deliverer.open(output, pane_shape(self.shape, kinds, output.accumulation), _late_schema(self.kinds))
         self.deliverer.open_dead(self.pipeline.dead_letter_sink, DEAD_SCHEMA)
@@ -120,6 +120,7 @@ class Run:
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
         """Start Spark's query; gives it."""
         self._check_checkpoint()
+        warn_of_batches(self.feeds)
         union = union_of(self.spark, self.feeds, heartbeat=not available_now)
         writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
         writer = writer.queryName(f"eventide {self.pipeline.name}")

@@ -82,12 +82,16 @@ class KafkaWriter:
         admin = need("confluent_kafka.admin", "kafka")
         try:
             client = admin.AdminClient(self._settings())
+        except Exception as cause:
+            raise self._error(cause) from cause
+        try:
             if self.sink.topic in client.list_topics(timeout=10).topics:
                 return
             topic = admin.NewTopic(self.sink.topic, num_partitions=self.sink.partitions)
             client.create_topics([topic])[self.sink.topic].result(10)
         except Exception as cause:
             if "TOPIC_ALREADY_EXISTS" not in str(cause):
+                client.poll(0.5)  # a refusal is only told to those who poll; the call itself says that nobody is there
                 raise self._error(cause) from cause
 
     def _error(self, cause: Any) -> SinkError:

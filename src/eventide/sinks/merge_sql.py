@@ -14,6 +14,7 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks import plain
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
+from eventide.sinks.secret import masked
 from eventide.sinks.sql import Database, SqlSink
 from eventide.sinks.sqltarget import merge, names
 from eventide.sinks.target import Target
@@ -148,7 +149,7 @@ class Warehouse(Database):
     def error(self, cause: Exception) -> SinkError:
         """As the dialect sees it; the driver's words are kept to one line."""
         kind = SinkUnavailable if self.dialect.transient(cause) else SinkRefused
-        return kind(f"the warehouse ({type(self.dialect).__name__}): {type(cause).__name__}: {str(cause).strip()}")
+        return kind(f"the warehouse ({type(self.dialect).__name__}): {type(cause).__name__}: {masked(str(cause)).strip()}")
 
 
 @dataclass(frozen=True)

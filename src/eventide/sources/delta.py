@@ -44,7 +44,7 @@ def delta_table(
 ) -> FrameSource:
     """Rows as they are appended to a Delta table.
 
-    A table keeps no order among its rows: name the columns that do (`lane`, `offset`), or the rows of a batch are judged together.
+    A table keeps no order among its rows: name the columns that do (`lane`, `offset`), or they are taken as they come.
     """
     return FrameSource(
         name=name, frame=DeltaRows(str(path), files_per_batch), event_time=event_time, watermark=watermark, lane=lane, offset=offset,

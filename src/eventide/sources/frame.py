@@ -49,8 +49,8 @@ def stream(
 ) -> FrameSource:
     """A streaming (or, for a backfill, static) DataFrame.
 
-    Where `lane` and `offset` name columns, rows are taken in that order within each lane. Where they do not, nobody can promise an
-    order: the rows of a batch are then judged together, and the run says so.
+    Where `lane` and `offset` name columns, rows are taken in that order within each lane; where they do not, as they come. How far the
+    stream goes nobody can tell, so each lane counts as read up to the end of the batch; the run says so (`OrderWarning`).
     """
     return FrameSource(
         name=name, frame=frame, event_time=event_time, watermark=watermark, lane=lane, offset=offset, arrival=arrival,

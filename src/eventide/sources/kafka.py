@@ -16,6 +16,22 @@ TUNED = {
     "kafka.max.poll.records": "50000",
 }
 """Fetch options that halve the time to read a topic; an option given by the user wins."""
+OURS = {
+    "kafka.bootstrap.servers": "servers=",
+    "subscribe": "topic=",
+    "subscribepattern": "topic= (a list of topics)",
+    "assign": "topic=",
+    "startingoffsets": "starting=",
+    "maxoffsetspertrigger": "rows_per_batch=",
+    "includeheaders": "headers=",
+}
+"""Options of Spark's reader that are said in another way."""
+HARMFUL = {
+    "minpartitions": "a partition cut in pieces is no longer read in order",
+    "maxrecordsperpartition": "a partition cut in pieces is no longer read in order",
+    "failondataloss": "a gap in the topic must stop the run, or rows would be lost without a word",
+}
+"""Options under which a promise could not be kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +88,11 @@ def kafka(
         raise DefinitionError(
             f'kafka(value={value!r}): say how to read the records, such as value=json("event_time timestamp, …").'
         )
+    for option in options or {}:
+        if option.lower() in OURS:
+            raise DefinitionError(f"kafka(options={{{option!r}: …}}): say it with {OURS[option.lower()]}")
+        if option.lower() in HARMFUL:
+            raise DefinitionError(f"kafka(options={{{option!r}: …}}) is refused: {HARMFUL[option.lower()]}.")
     return KafkaSource(
         name=name, servers=servers, topics=topics, value=value, event_time=event_time, watermark=watermark,
         idle_after=idle(name, idle_after), arrival=arrival, starting=starting, rows_per_batch=rows_per_batch, headers=headers,
