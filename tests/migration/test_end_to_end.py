@@ -386,3 +386,49 @@ def test_a_change_given_up_in_any_phase_loses_nothing(broker, service, spark, tm
         assert running.rows.get("dead", 0) == 0
     finally:
         running.stop()
+
+
+def test_one_pipeline_is_moved_and_another_stays_as_it_was_deployed(broker, service, spark, tmp_path):
+    """The pipeline that names the old field is deployed once, with the adapter, and reads on even after the field is gone."""
+    ride = {"name": "ride", "type": "long"}
+    world = World(broker, service, "migrated-one-by-one", record(ride, FARE, TS))
+    wanted = tmp_path / "wanted.avsc"
+    wanted.write_text(record(ride, PRICING, TS))
+    world.shell("plan", world.subject, str(wanted), "--name", "fare", *QUICK, "--set", "upcaster=true")
+    world.shell("confirm", "fare", "--accept-guesses")
+    pricing = pl.col("pricing").struct
+    amounts = {"old": pl.col("fare_cents"), "new": pricing.field("base") + pricing.field("surge") + pricing.field("tax")}
+
+    def deployed(side):
+        def adapted(source):
+            shape = Upcast.of(open_migration("fare", world.url), to=side)
+            return source.map(shape).map(lambda rows: rows.with_columns(amounts[side].alias("amount")))
+
+        (tmp_path / side).mkdir()
+        return pipeline(world, "fare", adapted, tmp_path / side)
+
+    def old(i):
+        return {"ride": i, "fare_cents": 100 + i}, 100 + i
+
+    def new(i):
+        return {"ride": i, "pricing": {"base": 90 + i, "surge": 10, "tax": 0}}, 100 + i
+
+    staying = deployed("old")
+    world.produce(old)
+    for target in ("expand", "dual_write"):
+        world.shell("advance", "fare", "--to", target)
+    world.produce(lambda i: ({**old(i)[0], **new(i)[0]}, 100 + i))
+    world.shell("check", "fare", "--topic", world.topic, "--bootstrap", broker.servers, "--report", "--fail-on-drift")
+    world.shell("advance", "fare", "--to", "migrate")
+    world.shell("declare", "fare", world.topic, "--reads", "either")
+    moved = deployed("new")
+    for made, _, _ in (staying, moved):
+        assert made.run(spark).rows["in"] == 80
+    world.shell("advance", "fare", "--to", "contract_ready")
+    world.shell("contract", "fare", "--confirm", "fare")
+    world.produce(new)
+    world.produce(new)
+    for made, _, database in (staying, moved):
+        handle = made.run(spark)
+        assert (handle.rows["in"], handle.rows.get("dead", 0)) == (160, 0)
+        world.settled(database)
