@@ -22,11 +22,13 @@ pipeline = ev.Pipeline("clicks", minutes.to("strict", late=ev.drop()), minutes.t
 """
 
 
+def instant(second):
+    return None if second is None else NOON + dt.timedelta(seconds=second)
+
+
 def land(place, rows, region):
     place.mkdir(parents=True)
-    frame = pl.DataFrame(
-        [(NOON + dt.timedelta(seconds=t), NOON + dt.timedelta(seconds=a)) for t, a in rows], ["ts", "at"], orient="row"
-    )
+    frame = pl.DataFrame([(instant(t), instant(a)) for t, a in rows], ["ts", "at"], orient="row")
     frame.with_columns(pl.all().cast(pl.Datetime("us", "UTC")), pl.lit(region).alias("region")).write_parquet(
         place / "0.parquet"
     )
@@ -41,7 +43,9 @@ def clicks(spark, tmp_path_factory):
         sorted([(s, s) for s in range(1_200)] + [(600 + i, 900 + i) for i in range(5)], key=lambda r: r[1]),
         "north",
     )
-    land(root / "landing" / "b", [(s, s) for s in range(120)] + [(120 + s, 600 + s) for s in range(30)], "south")
+    land(
+        root / "landing" / "b", [(s, s) for s in range(120)] + [(None, 119)] + [(120 + s, 600 + s) for s in range(30)], "south"
+    )
     file = root / "clicks.py"
     file.write_text(DEFINITION.format(root=root))
     scope: dict = {}
@@ -57,6 +61,7 @@ def test_a_late_row_is_counted_under_the_cause_that_made_it_late(spark, clicks):
     measured = pipeline.lateness()
     for output in ("strict", "patient"):
         assert measured.causes(output) == {DISORDER: 5, IDLENESS: 30}
+    assert b'"region":"south"' in bytes(pipeline.dead_letters(spark).first()["raw"])
     assert measured.verdicts("strict")["refused"] == measured.verdicts("patient")["admitted"] == 35
     assert tune(pipeline, spark=spark).causes(1_000_000) == measured.causes("strict")
 
@@ -65,7 +70,7 @@ def test_the_command_shows_percentiles_causes_and_bias(clicks):
     _, file = clicks
     shown = CliRunner().invoke(main, ["lateness", str(file)])
     assert shown.exit_code == 0, shown.output
-    for text in ("1,355 rows", f"strict: {DISORDER} 5, {IDLENESS} 30", "By region", "south", "late at window"):
+    for text in ("1,356 rows", f"strict: {DISORDER} 5, {IDLENESS} 30", "By region", "south", "late at window"):
         assert text in shown.output
     by_hour = CliRunner().invoke(main, ["lateness", str(file), "--by", "hour"])
     assert "2026-11-08T12:00:00Z" in by_hour.output
