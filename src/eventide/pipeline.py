@@ -39,6 +39,8 @@ class Pipeline:
     dead_letter_sink: Any = field(default=None, repr=False)
     archive: str | None = None
     """A directory that keeps every event as it arrived."""
+    archive_format: str = "parquet"
+    """Parquet files alone, or with a log that makes them a Delta table."""
     measure: tuple[str, ...] | None = None
     """Columns by which lateness is measured while it runs; empty: only by source and lane; None: not at all."""
 
@@ -52,10 +54,11 @@ class Pipeline:
         buckets: int | None = None,
         generation: int = 0,
         archive: str | None = None,
+        archive_format: str = "parquet",
         measure: bool | str | Sequence[str] = False,
     ) -> None:
         columns = (measure,) if isinstance(measure, str) else () if measure is True else tuple(measure or ())
-        watched = {"archive": archive, "measure": None if measure is False else columns}
+        watched = {"archive": archive, "archive_format": archive_format, "measure": None if measure is False else columns}
         given = {"name": name, "outputs": outputs, "state": state, "when_all_idle": when_all_idle, "buckets": buckets}
         for attribute, value in {**given, "generation": generation, "dead_letter_sink": dead_letters, **watched}.items():
             object.__setattr__(self, attribute, value)
@@ -78,6 +81,8 @@ class Pipeline:
             raise DefinitionError(f'when_all_idle is {self.when_all_idle!r}; it must be "hold" or "advance".')
         if self.buckets is not None and self.buckets < 1:
             raise DefinitionError(f"buckets is {self.buckets}; it must be 1 or more.")
+        if self.archive_format not in ("parquet", "delta"):
+            raise DefinitionError(f'archive_format is {self.archive_format!r}; it must be "parquet" or "delta".')
         if self.measure:
             self.aggregation.stream._known(self.measure, "measure")
         warn_of_idleness(self.aggregation.stream.sources, self.outputs)
@@ -95,7 +100,8 @@ class Pipeline:
         """The same pipeline, whose results outrank those of every earlier generation."""
         return Pipeline(
             self.name, *self.outputs, state=self.state, when_all_idle=self.when_all_idle, dead_letters=self.dead_letter_sink,
-            buckets=self.buckets, generation=generation, archive=self.archive, measure=False if self.measure is None else self.measure or True,
+            buckets=self.buckets, generation=generation, archive=self.archive, archive_format=self.archive_format,
+            measure=False if self.measure is None else self.measure or True,
         )  # fmt: skip
 
     def packages(self) -> list[str]:

@@ -56,6 +56,10 @@ def test_percentiles_of_merged_sketches_are_within_one_percent_of_rank(tmp_path,
         assert abs(rank - share) < 0.01
     assert (line["max"], line["rows"]) == (exact[-1], 500_000)
     assert len(Lateness(parts, {}, {}).by("hour")) == 3
+    late = rows.filter(pl.col(TIME) // (60 * SECOND) * (60 * SECOND) + 60 * SECOND <= pl.col("__before"))
+    for value, (number, total) in Lateness(parts, {}, {}).counts("region").items():
+        mine = pl.col("region") == value
+        assert (number, total) == (len(late.filter(mine)), len(rows.filter(mine)))
 
 
 def test_compaction_changes_no_number_and_survives_being_cut_short(tmp_path, monkeypatch):

@@ -74,6 +74,7 @@ def test_the_command_prints_writes_and_draws_what_it_found(spark, delayed, tmp_p
         "--budget",
         "12 s",
     ]
+    assert "drawn as .svg or .html" in CliRunner().invoke(main, [*asked, "--plot", "curve.png"]).output
     done = CliRunner().invoke(main, [*asked, "--json", str(tmp_path / "t.json"), "--plot", str(tmp_path / "t.svg")])
     assert done.exit_code == 0, done.output
     assert 'watermark=ev.bounded("19 seconds")' in done.output and "6,832" in done.output

@@ -6,6 +6,7 @@ import click
 
 from eventide import __version__
 from eventide.cli.demo import demo
+from eventide.cli.lateness import lateness
 from eventide.cli.migrate import migrate
 from eventide.cli.reconcile import reconcile
 from eventide.cli.registry import registry
@@ -20,6 +21,7 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(lateness)
 main.add_command(reconcile)
 main.add_command(migrate)
 main.add_command(registry)

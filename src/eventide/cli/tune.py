@@ -48,6 +48,8 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
     """Measure the latency/completeness curve of a PIPELINE's history (or of --history) in one Spark job."""
     if (pipeline is None) == (asked["history"] is None):
         raise click.UsageError("give either the file of a pipeline, or --history with a directory of events.")
+    if plot and not plot.endswith((".svg", ".html", ".htm")):
+        raise click.UsageError(f"--plot {plot}: the curve is drawn as .svg or .html.")
     bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
     try:
         window = _window(asked["window"])

@@ -1,4 +1,4 @@
-"""The archive: every event as it arrived, in Parquet by day of arrival and day of event; never late, never corrected.
+"""The archive: every event as it arrived, in Parquet files by day of arrival and day of event; never late, never corrected.
 
 A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again reads the same rows and
 so writes the same files over its earlier try; files of a batch that was never committed are not read.
@@ -103,7 +103,12 @@ def archived_files(pipeline: Any) -> list[ArchivedFile]:
     journal = Journal(record_files(str(pipeline.state)))
     facts, last = journal.definition() or {}, journal.last()
     generation, upto = facts.get("generation", 0), last["ledger"]["batch"] if last else -1
-    files, base = file_system(pipeline.archive)
+    return files_of(pipeline.archive, generation, upto)
+
+
+def files_of(root: str, generation: int, upto: int) -> list[ArchivedFile]:
+    """The files of one generation up to a batch, lane by lane in order."""
+    files, base = file_system(root)
     found = []
     for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
         match = NAME.search(info.path)

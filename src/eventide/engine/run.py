@@ -30,9 +30,9 @@ from eventide.engine.session import refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
 from eventide.engine.store import Store
 from eventide.engine.union import union_of
-from eventide.engine.watch import watch_of
+from eventide.engine.watch import settle, watch_of
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SEEN, SOURCE, TIME, Shape
-from eventide.measure.live import LATENESS, compact
+from eventide.measure.live import LATENESS
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.shape import INSTANT
@@ -171,7 +171,7 @@ class Run:
         self.hook("evict")
         self.journal.tidy(number)
         if self.shape.watch is not None:
-            compact(self.store, number)
+            settle(self.pipeline, self.store, self.generation, number)
         if self.on_progress is not None:
             self.on_progress(report(self, result, clock))
         return result

@@ -14,6 +14,7 @@ from eventide.engine.store import Part, Store
 from eventide.kernel import aggregate, dedupe, judge
 from eventide.kernel.columns import (
     ARRIVAL,
+    BEHIND,
     END,
     LANE,
     OFFSET,
@@ -234,7 +235,8 @@ class Settling:
                 continue
             self._add("sessions", firing.run(rows, state), END, output=index)
             self.account.dropped += parts
-            self.account.counts[index] = {**firing.counts, **{f"rows_{name}": number for name, number in firing.counts.items()}}
+            rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
+            self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
             if firing.panes:
                 self._panes(index, session_panes(firing, self.shape, self._finished_kinds()))
             if self.batch.diverts[index] and firing.refused:
@@ -258,11 +260,16 @@ class Settling:
 
 def swept_rows(shape: Shape, store: Store, batch: Batch, parts: list[Part]) -> pl.DataFrame:
     """The waiting rows between two sweeps, each with W at its own position."""
-    frames = [f.filter(swept_between(batch.after, batch.upto)) for f in store.read(parts)]
+    frames = [_with_cause(f.filter(swept_between(batch.after, batch.upto))) for f in store.read(parts)]
     rows = pl.concat(frames, how="diagonal_relaxed") if frames else empty_rows(shape, batch.kinds)
     if judge.W in rows.columns:
         return rows
     return judge.with_watermark(rows, judge.steps_frame(batch.steps))
+
+
+def _with_cause(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows that an earlier version left waiting do not say whether they were behind their lane; nearly all are."""
+    return rows if BEHIND in rows.columns else rows.with_columns(pl.lit(True).alias(BEHIND))
 
 
 def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
@@ -286,7 +293,7 @@ def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: li
 def empty_rows(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """No rows, with all their columns."""
     own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64()}
-    return pl.DataFrame(schema={**kinds, **own})
+    return pl.DataFrame(schema={**kinds, **own, BEHIND: pl.Boolean()})
 
 
 def empty_partials(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:

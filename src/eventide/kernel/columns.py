@@ -30,6 +30,8 @@ ROWS = "__rows"
 END = "__end"
 """The end of a window."""
 BUCKET = "__bucket"
+BEHIND = "__behind_lane"
+"""Whether the row's own lane had passed the end of its first window; if W did and the lane did not, W had gone on without the lane."""
 
 POSITION = (ARRIVAL, SOURCE, LANE, OFFSET)
 

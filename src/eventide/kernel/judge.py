@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import ARRIVAL, END, LANE, OFFSET, POSITION, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
+from eventide.kernel.columns import ARRIVAL, BEHIND, END, LANE, OFFSET, POSITION, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
 from eventide.kernel.grid import first_end, floor_end, last_end, last_threshold, slice_start
 from eventide.model.sweep import Step
 from eventide.model.window import Sliding
 
 W = "__w"
 """W at the row's position at full resolution; UNSEEN while undefined."""
+DISORDER, IDLENESS = "rows_late_behind_lane", "rows_late_without_lane"
+"""Late rows by cause: their lane had gone on without them, or W had gone on without their lane."""
 
 
 def steps_frame(steps: Sequence[Step]) -> pl.DataFrame:
@@ -85,7 +87,7 @@ def refused(rows: pl.DataFrame, shape: Shape, allowed: int) -> pl.DataFrame:
 
 
 def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, int]:
-    """Pairs of row and window by verdict, and rows by their worst verdict."""
+    """Pairs of row and window by verdict, rows by their worst verdict, and late rows by cause."""
     window = shape.plan.window
     assert isinstance(window, Sliding)
     total = (pl.col("__last_end") - pl.col("__first_end")) // window.slide + 1
@@ -93,13 +95,17 @@ def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, 
     kept_from = pl.max_horizontal(pl.col("__first_end"), floor_end(pl.col(SEEN) - allowed, window) + window.slide)
     on_time = ((pl.col("__last_end") - open_from) // window.slide + 1).clip(lower_bound=0)
     kept = ((pl.col("__last_end") - kept_from) // window.slide + 1).clip(lower_bound=0)
-    facts = rows.select(total.alias("total"), on_time.alias("on_time"), kept.alias("kept")).select(
+    columns = (total.alias("total"), on_time.alias("on_time"), kept.alias("kept"), pl.col(BEHIND))
+    late = pl.col("on_time") < pl.col("total")
+    facts = rows.select(columns).select(
         pl.col("on_time").sum().alias("on_time"),
         (pl.col("kept") - pl.col("on_time")).sum().alias("admitted"),
         (pl.col("total") - pl.col("kept")).sum().alias("refused"),
         (pl.col("on_time") == pl.col("total")).sum().alias("rows_on_time"),
-        ((pl.col("kept") == pl.col("total")) & (pl.col("on_time") < pl.col("total"))).sum().alias("rows_admitted"),
+        ((pl.col("kept") == pl.col("total")) & late).sum().alias("rows_admitted"),
         (pl.col("kept") < pl.col("total")).sum().alias("rows_refused"),
+        (late & pl.col(BEHIND)).sum().alias(DISORDER),
+        (late & ~pl.col(BEHIND)).sum().alias(IDLENESS),
     )
     return {name: int(number) for name, number in facts.row(0, named=True).items()}
 

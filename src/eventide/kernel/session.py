@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import END, POSITION, ROWS, TIME, UNSEEN, Shape
+from eventide.kernel.columns import BEHIND, END, POSITION, ROWS, TIME, UNSEEN, Shape
 from eventide.kernel.condition import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
-from eventide.kernel.judge import W
+from eventide.kernel.judge import DISORDER, IDLENESS, W
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
 from eventide.model.policy import DISCARDING, RETRACTING
@@ -69,6 +69,7 @@ class SessionFiring:
         self.shots: list[Shot] = []
         self.refused: list[int] = []
         self.counts: Counter[str] = Counter()
+        self.causes: Counter[str] = Counter()
         self.panes: list[dict[str, Any]] = []
         self.ended: list[dict[str, Any]] = []
 
@@ -139,12 +140,15 @@ class SessionFiring:
         return len(spans)
 
     def _take_rows(self, doubtful: pl.DataFrame, keys: list[str], base: int) -> None:
-        for index, row in enumerate(doubtful.select([*keys, TIME, W, "__row"]).iter_rows()):
-            key, (time, watermark, number) = row[: len(keys)], row[len(keys) :]
+        for index, row in enumerate(doubtful.select([*keys, TIME, W, "__row", BEHIND]).iter_rows()):
+            key, (time, watermark, number, behind) = row[: len(keys)], row[len(keys) :]
             seen = None if watermark == UNSEEN else watermark
             self._pass(key, seen)
+            on_time = self.counts["on_time"]
             if not self._join(key, time, plus(time, self.gap), 1, base + index, seen):
                 self.refused.append(number)
+            if self.counts["on_time"] == on_time:
+                self.causes[DISORDER if behind else IDLENESS] += 1
 
     def _join(self, key: tuple[Any, ...], start: int, end: int, rows: int, fragment: int, watermark: int | None) -> bool:
         sessions = self.sessions.setdefault(key, [])

@@ -12,6 +12,8 @@ from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.store import Store
 from eventide.errors import DefinitionError
+from eventide.kernel import judge
+from eventide.measure.judging import DISORDER, IDLENESS
 from eventide.measure.quantiles import KLL_K, Weighted
 from eventide.measure.witness import ALL, LATENESS, SCHEMA, SUMS
 
@@ -93,9 +95,14 @@ class Lateness:
         return sorted(lines, key=lambda line: tuple(str(line[n]) for n in names))
 
     def verdicts(self, output: str) -> dict[str, int]:
-        """Pairs of row and window by an output's verdict, exact; why they were late is told by `tune`, which sees all lanes."""
+        """Pairs of row and window by an output's verdict, exact."""
         counts = self.outputs[output]
         return {name: counts.get(name, 0) for name in ("on_time", "admitted", "refused")}
+
+    def causes(self, output: str) -> dict[str, int]:
+        """An output's late rows, admitted or refused, by cause, exact."""
+        counts = self.outputs[output]
+        return {DISORDER: counts.get(judge.DISORDER, 0), IDLENESS: counts.get(judge.IDLENESS, 0)}
 
     def counts(self, dimension: str) -> dict[str, tuple[int, int]]:
         """For each value: (late at window, rows), as `bias` takes it."""

@@ -18,8 +18,8 @@ from eventide.model.window import Sliding, Window
 
 LATENESS = "lateness"
 HOUR = 3_600_000_000
-WHOLE, SPARSEST = 8_192, 64
-"""So many rows are all sketched; of those after them every 2nd, of twice as many every 4th, at last every 64th. Counts see every row."""
+OF_LANE, OF_VALUE, SPARSEST = 16_384, 4_096, 16
+"""So many rows of a lane, or of a value, are all sketched; of a chunk that makes it twice as many every 2nd, and so on. Counts see every row."""
 ALL = ""
 """The dimension that stands for all rows of a lane."""
 SCHEMA: dict[str, Any] = {
@@ -33,6 +33,7 @@ SUMS = ("rows", "late_at_source", "late_at_window")
 class Measured:
     """What was seen of one value in one hour: exact counts, and a sketch for each density of sampling."""
 
+    whole: int
     rows: int = 0
     late_at_source: int = 0
     late_at_window: int = 0
@@ -48,10 +49,10 @@ class Measured:
 
     def sketch(self, late: np.ndarray) -> None:
         """The lateness of the next rows, before they are counted."""
-        start = 0
-        for stride, number in tiers(self.rows, len(late)):
-            self._sketch(stride).update(late[start : start + number : stride].astype(np.float64))
-            start += number
+        stride = stride_after(self.rows + len(late), self.whole)
+        chosen = late[-self.rows % stride :: stride]
+        if len(chosen):
+            self._sketch(stride).update(chosen.astype(np.float64))
 
     def merge(self, other: Measured) -> None:
         """The sketches of a part of the rows."""
@@ -70,19 +71,13 @@ class Measured:
             yield (stride, *(counts if nth == 0 else (0, 0, 0)), self.longest, bytes(sketch.serialize()))
 
 
-def tiers(seen: int, number: int) -> Iterator[tuple[int, int]]:
-    """How the next rows are sampled, after so many: (every nth, of how many rows).
+def stride_after(rows: int, whole: int) -> int:
+    """Of so many rows every nth is sketched.
 
-    >>> list(tiers(0, 20_000)), list(tiers(600_000, 1_000))
-    ([(1, 8192), (2, 8192), (4, 3616)], [(64, 1000)])
+    >>> [stride_after(rows, 4_096) for rows in (4_096, 8_192, 20_000, 10_000_000)]
+    [1, 2, 4, 16]
     """
-    while number:
-        stride = 1
-        while stride < SPARSEST and seen >= WHOLE * stride:
-            stride *= 2
-        room = number if stride == SPARSEST else min(number, WHOLE * stride - seen)
-        yield stride, room
-        seen, number = seen + room, number - room
+    return min(SPARSEST, 1 << max(0, (rows // whole).bit_length() - 1))
 
 
 @dataclass
@@ -138,7 +133,7 @@ class LatenessWitness:
             measured.count(*numbers)
 
     def _of(self, hour: int, dimension: str, value: str) -> Measured:
-        return self.measured.setdefault((hour, dimension, value), Measured())
+        return self.measured.setdefault((hour, dimension, value), Measured(OF_LANE if dimension == ALL else OF_VALUE))
 
     def _end(self, time: np.ndarray) -> np.ndarray:
         """The end of each row's first window, as `grid.first_end` has it."""

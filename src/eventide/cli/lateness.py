@@ -1,0 +1,81 @@
+"""`eventide lateness`: how late a pipeline's events come, why, and who loses most, as the pipeline measured it while it ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eventide.cli.run import load
+from eventide.cli.tables import indented, table
+from eventide.errors import EventideError
+from eventide.measure.bias import bias
+from eventide.measure.live import Lateness
+from eventide.measure.witness import HOUR
+from eventide.model.time import show_instant
+
+MOST_VALUES = 20
+
+
+@click.command()
+@click.argument("pipeline", type=click.Path(exists=True, dir_okay=False))
+@click.option("--by", type=click.Choice(["lane", "hour"]), default="lane", show_default=True, help="The lines to show.")
+def lateness(pipeline: str, by: str) -> None:
+    """Show what a PIPELINE has measured of its lateness: percentiles, late rows by cause, and bias by column."""
+    console = Console(highlight=False, width=None if Console().is_terminal else 120)
+    try:
+        defined = load(pipeline)
+        measured = defined.lateness()
+    except EventideError as error:
+        raise click.ClickException(str(error)) from error
+    names = ("source", "lane") if by == "lane" else ("source", "hour")
+    console.print(f"\n[bold]Arrival after event[/bold]   {measured.rows.get('in', 0):,} rows\n")
+    console.print(indented(_spans(measured.by(*names), names)))
+    shares = measured.shares
+    console.print(
+        f"\n  out of order {shares['out_of_order']:.2%}, late at source {shares['late_at_source']:.2%}, dead letters {shares['dead']:.2%}"
+    )
+    _show_causes(console, measured)
+    for column in defined.measure or ():
+        _show_column(console, measured, column)
+    console.print()
+
+
+def _spans(lines: list[dict[str, Any]], names: tuple[str, ...]) -> Any:
+    spans = table(*names, "rows", "p50", "p95", "p99", "p99.9", "max", "late at source", "late at window")
+    for line in lines:
+        shown = [_seconds(line[label]) for label in ("p50", "p95", "p99", "p999", "max")]
+        shares = [f"{line[label]:.2%}" for label in ("late_at_source", "late_at_window")]
+        spans.add_row(*(_name(name, line[name]) for name in names), f"{line['rows']:,}", *shown, *shares)
+    return spans
+
+
+def _show_causes(console: Console, measured: Lateness) -> None:
+    console.print("\n[bold]Late rows by cause[/bold]")
+    for output in measured.outputs:
+        causes = ", ".join(f"{cause} {number:,}" for cause, number in measured.causes(output).items())
+        console.print(f"  {output}: {causes}")
+
+
+def _show_column(console: Console, measured: Lateness, column: str) -> None:
+    console.print(f"\n[bold]By {column}[/bold]\n")
+    found = bias(measured.counts(column))
+    spans = {line["value"]: line for line in measured.by("value", dimension=column)}
+    values = table(column, "rows", "p50", "p99", "late at window", "interval", "others", "")
+    for one in found[:MOST_VALUES]:
+        values.add_row(
+            one.value, f"{one.rows:,}", _seconds(spans[one.value]["p50"]), _seconds(spans[one.value]["p99"]), f"{one.rate:.2%}",
+            f"{one.low:.2%} – {one.high:.2%}", f"{one.base:.2%}", f"[red]loses {one.ratio:.1f}×[/red]" if one.flagged else "",
+        )  # fmt: skip
+    console.print(indented(values))
+    if len(found) > MOST_VALUES:
+        console.print(f"  and {len(found) - MOST_VALUES} more")
+
+
+def _name(name: str, value: Any) -> str:
+    return show_instant(value * HOUR) if name == "hour" else str(value)
+
+
+def _seconds(span: float | None) -> str:
+    return "–" if span is None else f"{span / 1_000_000:,.2f} s"
