@@ -55,8 +55,8 @@ class Listed:
 
     columns = (SOURCE, PATH, MODIFIED)
 
-    def __init__(self, files: list[tuple[str, int]]) -> None:
-        self.files = files
+    def __init__(self, files: list[tuple[str, int]], sources: list[int] | None = None) -> None:
+        self.files, self.sources = files, sources or [0] * len(files)
 
     def where(self, condition: str) -> Listed:
         return self
@@ -65,7 +65,8 @@ class Listed:
         return self
 
     def collect(self) -> list[dict[str, Any]]:
-        return [{SOURCE: 0, PATH: path, MODIFIED: modified} for path, modified in self.files]
+        listed = zip(self.sources, self.files, strict=True)
+        return [{SOURCE: source, PATH: path, MODIFIED: modified} for source, (path, modified) in listed]
 
 
 def pipeline(root: Path) -> ev.Pipeline:

@@ -110,13 +110,14 @@ class Board:
         self.pipeline = pipeline
         self.progress: Progress | None = None
         self.since = time.monotonic()
-        self.rate = 0.0
+        self.rates: dict[str, float] = {}
 
     def take(self, progress: Progress) -> None:
         """The account of the next batch."""
-        before = self.progress.rows.get("in", 0) if self.progress else 0
+        before = {source.name: source.rows for source in self.progress.sources} if self.progress else {}
         now = time.monotonic()
-        self.rate = (progress.rows.get("in", 0) - before) / max(now - self.since, 1e-9)
+        passed = max(now - self.since, 1e-9)
+        self.rates = {source.name: (source.rows - before.get(source.name, 0)) / passed for source in progress.sources}
         self.progress, self.since = progress, now
 
     def text(self) -> Text:
@@ -128,14 +129,10 @@ class Board:
     def _line(self, source: Any) -> str:
         progress = self.progress
         assert progress is not None
-        judged = max(1, progress.rows.get("ahead", 0) + progress.rows.get("judged", 0))
-        late = max(
-            (counts.get("rows_admitted", 0) + counts.get("rows_refused", 0) for counts in progress.outputs.values()), default=0
-        )
         parts = [source.name, f"watermark {_clock(source.watermark)}"]
-        parts += [] if progress.lag is None else [f"lag {_rough(progress.lag)}"]
+        parts += [] if source.watermark is None else [f"lag {_rough(max(0, progress.clock - source.watermark))}"]
         parts += [] if source.holder is None else [f"holder {source.holder}"]
-        return "  ".join([*parts, f"{self.rate:,.0f} rows/s", f"late {late / judged:.1%}"])
+        return "  ".join([*parts, f"{self.rates[source.name]:,.0f} rows/s", f"late {source.late / max(1, source.rows):.1%}"])
 
 
 def _rough(span: int) -> str:

@@ -27,7 +27,8 @@ class Ledger:
     swept: Position | None = None
     rows: Counter[str] = field(default_factory=Counter)
     outputs: dict[str, Counter[str]] = field(default_factory=dict)
-    closed_to: int | None = None
+    by_source: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rows that came and rows that were late, for each source by its place."""
     sources: dict[str, Any] = field(default_factory=dict)
     """What each source remembers for itself: files read, offsets reached."""
 
@@ -45,7 +46,7 @@ class Ledger:
             "swept": self.swept,
             "rows": dict(self.rows),
             "outputs": {name: dict(counts) for name, counts in self.outputs.items()},
-            "closed_to": self.closed_to,
+            "by_source": {place: dict(counts) for place, counts in self.by_source.items()},
             "sources": self.sources,
         }
 
@@ -63,6 +64,6 @@ class Ledger:
             swept=tuple(raw["swept"]) if raw["swept"] is not None else None,
             rows=Counter(raw["rows"]),
             outputs={name: Counter(counts) for name, counts in raw["outputs"].items()},
-            closed_to=raw["closed_to"],
+            by_source={place: Counter(counts) for place, counts in raw["by_source"].items()},
             sources=raw["sources"],
         )

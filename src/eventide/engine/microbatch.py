@@ -94,6 +94,7 @@ class Engine:
             ledger.progress += account.progress
             ledger.parts += account.parts
             ledger.rows.update({name: number for name, number in account.counts.items() if not name.startswith("value_")})
+            ledger.by_source.setdefault(str(account.lane[0]), Counter()).update(rows=account.counts.get("in", 0))
 
     def _advance(self, ledger: Ledger, before: Ledger, given: BatchInput) -> tuple[Batch, Swept]:
         upto = self._sweep_to(ledger, given)
@@ -162,6 +163,8 @@ class Engine:
             pairs = sum(a.counts.get("ahead_pairs", 0) for a in given.accounts)
             ledger.outputs[output.name].update(on_time=pairs, rows_on_time=sure)
             ledger.outputs[output.name].update(panes=sum(n for a in settled for i, _, n in a.panes if i == index))
+        for place, late in ((place, late) for account in settled for place, late in account.late_by_source.items()):
+            ledger.by_source[place].update(late=late)
         ledger.rows.update(judged=sum(a.judged for a in settled), duplicates=sum(a.duplicates for a in settled))
         ledger.rows.update(pairs=sum(a.pairs for a in settled) + sum(a.counts.get("ahead_pairs", 0) for a in given.accounts))
         return BatchResult(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ class SourceProgress:
     watermark: int | None
     holder: str | None
     rows: int
+    late: int
+    """Rows, since the pipeline's first batch, that came after W had passed the end of their first window."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,9 @@ def report(run: Run, result: BatchResult, clock: int) -> Progress:
             standings, key=lambda lane: (standings[lane].watermark is not None, standings[lane].watermark or 0), default=None
         )
         mark = standings[slowest].watermark if slowest else None
-        sources.append(SourceProgress(feed.source.name, mark, slowest[1] if slowest else None, 0))
+        seen = ledger.by_source.get(str(feed.index), Counter())
+        holder = slowest[1] if slowest else None
+        sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), seen.get("late", 0)))
     return Progress(
         ledger.batch,
         clock,

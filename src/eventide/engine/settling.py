@@ -69,6 +69,7 @@ class BucketAccount:
     late: list[tuple[int, str, int]] = field(default_factory=list)
     counts: list[dict[str, int]] = field(default_factory=list)
     judged: int = 0
+    late_by_source: dict[str, int] = field(default_factory=dict)
     pairs: int = 0
     """Pairs of row and window that were judged."""
     duplicates: int = 0
@@ -102,6 +103,7 @@ class Settling:
         """Judge, store and fire."""
         rows = self._swept_rows()
         self.account.judged += len(rows)
+        self.account.late_by_source = judge.late_by_source(rows, self.shape)
         if isinstance(self.shape.plan.window, Session):
             self._sessions(rows)
         else:
@@ -260,16 +262,11 @@ class Settling:
 
 def swept_rows(shape: Shape, store: Store, batch: Batch, parts: list[Part]) -> pl.DataFrame:
     """The waiting rows between two sweeps, each with W at its own position."""
-    frames = [_with_cause(f.filter(swept_between(batch.after, batch.upto))) for f in store.read(parts)]
+    frames = [f.filter(swept_between(batch.after, batch.upto)) for f in store.read(parts)]
     rows = pl.concat(frames, how="diagonal_relaxed") if frames else empty_rows(shape, batch.kinds)
     if judge.W in rows.columns:
         return rows
     return judge.with_watermark(rows, judge.steps_frame(batch.steps))
-
-
-def _with_cause(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows that an earlier version left waiting do not say whether they were behind their lane; nearly all are."""
-    return rows if BEHIND in rows.columns else rows.with_columns(pl.lit(True).alias(BEHIND))
 
 
 def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:

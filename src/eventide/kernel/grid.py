@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from eventide.kernel.columns import UNSEEN
-from eventide.model.window import Sliding
+from eventide.model.window import Sliding, Window
 
 
 def slice_start(time: pl.Expr, window: Sliding) -> pl.Expr:
@@ -37,3 +37,8 @@ def last_threshold(watermark: pl.Expr, window: Sliding, allowances: Sequence[int
     known = pl.max_horizontal(watermark, pl.lit(UNSEEN, dtype=pl.Int64))
     steps = pl.max_horizontal([floor_end(known - a, window) + a for a in allowances])
     return pl.when(watermark > UNSEEN).then(steps).otherwise(pl.lit(UNSEEN, dtype=pl.Int64))
+
+
+def own_end(time: pl.Expr, window: Window) -> pl.Expr:
+    """The first end that a row can be late for: of its earliest window, or of the session that it would be alone in."""
+    return first_end(time, window) if isinstance(window, Sliding) else time + window.gap

@@ -8,7 +8,7 @@ import polars as pl
 
 from eventide.kernel import aggregate
 from eventide.kernel.columns import ARRIVAL, BEHIND, END, LANE, OFFSET, POSITION, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
-from eventide.kernel.grid import first_end, floor_end, last_end, last_threshold, slice_start
+from eventide.kernel.grid import first_end, floor_end, last_end, last_threshold, own_end, slice_start
 from eventide.model.sweep import Step
 from eventide.model.window import Sliding
 
@@ -108,6 +108,12 @@ def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, 
         (late & ~pl.col(BEHIND)).sum().alias(IDLENESS),
     )
     return {name: int(number) for name, number in facts.row(0, named=True).items()}
+
+
+def late_by_source(rows: pl.DataFrame, shape: Shape) -> dict[str, int]:
+    """How many rows of each source came after W had passed the end of their first window."""
+    late = rows.filter(own_end(pl.col(TIME), shape.plan.window) <= pl.col(W))
+    return {str(source): int(number) for source, number in late.group_by(SOURCE).len().iter_rows()}
 
 
 def pairs(rows: pl.DataFrame, shape: Shape) -> int:

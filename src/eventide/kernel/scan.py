@@ -10,7 +10,7 @@ import polars as pl
 from eventide.kernel import aggregate
 from eventide.kernel.clock import LaneClock
 from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, ROWS, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
-from eventide.kernel.grid import first_end, last_end, last_threshold, slice_start
+from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
 from eventide.model.event import LaneId, Position
 from eventide.model.lane import Progress
 from eventide.model.time import MAX_TIME, MIN_TIME
@@ -232,7 +232,7 @@ class LaneScanner:
     def _keep(self, rows: pl.DataFrame) -> None:
         if len(rows):
             self.found.count("kept", len(rows))
-            behind = (_own_end(self.shape.plan.window) <= pl.col("__before")).alias(BEHIND)
+            behind = (own_end(pl.col(TIME), self.shape.plan.window) <= pl.col("__before")).alias(BEHIND)
             self.found.rows.append(rows.with_columns(behind).drop([c for c in rows.columns if c in _SCRATCH]))
 
     def _merge_partials(self) -> None:
@@ -244,11 +244,6 @@ class LaneScanner:
 
 
 _SCRATCH = frozenset({"__after", "__before", "__joins", "__ahead", DEAD, MARKER, "__candidate", "__raw"})
-
-
-def _own_end(window: Window) -> pl.Expr:
-    """The first end that a row can be late for."""
-    return first_end(pl.col(TIME), window) if isinstance(window, Sliding) else pl.col(TIME) + window.gap
 
 
 def _pairs(rows: pl.DataFrame, window: Sliding) -> int:
