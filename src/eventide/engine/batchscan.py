@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, Feed, FileFeed, KafkaFeed
+from eventide.engine.feed import MODIFIED, PATH, Feed
+from eventide.engine.filefeed import FileFeed
 from eventide.engine.filereading import LandedFile, chunks_of
 from eventide.engine.filerows import rows_of_files
+from eventide.engine.kafkafeed import KafkaFeed
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import Engine
 from eventide.engine.projection import only_measured, read_kinds

@@ -16,7 +16,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 
 if TYPE_CHECKING:
-    from eventide.engine.feed import FileFeed
+    from eventide.engine.filefeed import FileFeed
 
 ORDER, ROW = "__order", "__row"
 PLACES = {

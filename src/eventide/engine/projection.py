@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from eventide.definition import Aggregation
-from eventide.engine.feed import Feed, FileFeed
+from eventide.engine.feed import Feed
+from eventide.engine.filefeed import FileFeed
 from eventide.errors import DefinitionError
 
 

@@ -13,9 +13,11 @@ import pyarrow as pa
 from eventide.engine.batchscan import BatchScan
 from eventide.engine.changes import check_definition, describe_definition
 from eventide.engine.deliver import Deliverer, pane_shape
-from eventide.engine.feed import open_feed, parse_offsets, warn_of_batches
+from eventide.engine.feeds import open_feed
 from eventide.engine.filereading import LandedFile
+from eventide.engine.framefeed import warn_of_batches
 from eventide.engine.journal import Journal, JournalError
+from eventide.engine.kafkafeed import parse_offsets
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.engine.decode import quoted
-from eventide.engine.feed import MODIFIED, PATH, Feed, FileFeed, KafkaFeed
+from eventide.engine.feed import MODIFIED, PATH, Feed
+from eventide.engine.filefeed import FileFeed
+from eventide.engine.kafkafeed import KafkaFeed
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 
 PLACES = {

@@ -12,9 +12,11 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import FileFeed, KafkaFeed, open_feed
+from eventide.engine.feeds import open_feed
+from eventide.engine.filefeed import FileFeed
 from eventide.engine.filereading import LandedFile, chunks_of, list_files
 from eventide.engine.filerows import rows_of_files
+from eventide.engine.kafkafeed import KafkaFeed
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.measure.job import LaneHistory, Record, read_lane
 from eventide.measure.lanescan import Question
@@ -120,7 +122,7 @@ def _file_lanes(feed: FileFeed) -> list[LaneHistory]:
 
 def _rows(spark: Any, feed: Any) -> Any:
     if isinstance(feed, KafkaFeed):
-        return _in_order(_kafka(spark, feed), [OFFSET])
+        return _in_order(feed.history(spark), [OFFSET])
     if isinstance(feed, FileFeed):
         landed = list_files(feed.source.path, SUFFIXES[feed.source.format], feed.source.lane)
         return rows_of_files(spark, feed, landed)
@@ -132,19 +134,6 @@ def _rows(spark: Any, feed: Any) -> Any:
 
 def _in_order(rows: Any, order: list[str]) -> Any:
     return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, *order)
-
-
-def _kafka(spark: Any, feed: KafkaFeed) -> Any:
-    from pyspark.sql import functions as F
-
-    source = feed.source
-    reader = spark.read.format("kafka").options(**dict(source.options)).option("kafka.bootstrap.servers", source.servers)
-    reader = reader.option("subscribe", ",".join(source.topics)).option("startingOffsets", "earliest")
-    lane = F.col("partition").cast("string") if len(source.topics) == 1 else F.concat_ws("-", "topic", "partition")
-    return reader.load().select(
-        F.lit(feed.index).cast("long").alias(SOURCE), lane.alias(LANE), F.col("offset").alias(OFFSET),
-        F.expr("unix_micros(timestamp)").alias(ARRIVAL), F.col("value").alias("__raw"),
-    )  # fmt: skip
 
 
 __all__ = ["RowHistory", "open_history"]

@@ -1,0 +1,137 @@
+"""Topics opened for a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from eventide.engine.decode import Reading, transformed
+from eventide.engine.feed import Reach, arrow_kinds, parse_ddl, reading_of
+from eventide.engine.filereading import LandedFile
+from eventide.engine.kafkaends import end_offsets
+from eventide.engine.ledger import Ledger
+from eventide.engine.wire import Registry, avro_kinds
+from eventide.errors import DefinitionError
+from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
+from eventide.sources.formats import Format
+from eventide.sources.kafka import TUNED, KafkaSource
+
+
+@dataclass
+class KafkaFeed:
+    """Topics: each partition is a lane."""
+
+    index: int
+    source: KafkaSource
+    reading: Reading
+    spark: Any = None
+    decoding: Reading | None = None
+    """How records are decoded before the user's transforms see them; without transforms the scan does it itself."""
+
+    @classmethod
+    def open(cls, spark: Any, index: int, source: KafkaSource) -> KafkaFeed:
+        """Find out the columns."""
+        form = source.value
+        registry, kinds = _registry(source, form)
+        if form.schema is not None:
+            kinds = arrow_kinds(parse_ddl(spark, form.schema))
+        if source.headers and "headers" in kinds:
+            raise DefinitionError(
+                f"source {source.name!r}: its records have a column 'headers' of their own, which headers=True would hide. "
+                "Leave headers=True away, or read the records under another schema."
+            )
+        if source.beside:  # such columns come from Spark, as those of a transform do
+            kinds = {name: kind for name, kind in kinds.items() if name not in source.beside}
+            source = replace(source, transforms=(_as_it_is, *source.transforms))
+        if not source.transforms:
+            return cls(index, source, replace(reading_of(index, source, kinds, form.kind), registry=registry), spark)
+        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, form.kind, registry)
+        feed = cls(index, source, decoding, spark, decoding)
+        changed = {n: k for n, k in arrow_kinds(feed.frame(spark).schema).items() if not n.startswith("__")}
+        feed.reading = reading_of(index, source, changed, None)
+        return feed
+
+    def known_lanes(self) -> tuple[str, ...]:
+        """The partitions that the topics have now."""
+        return tuple(sorted(_lane(topic, partition, self.source) for topic, partition in end_offsets(self.spark, self.source)))
+
+    def frame(self, spark: Any) -> Any:
+        """Records with their place, as they come."""
+        reader = spark.readStream.format("kafka").option("startingOffsets", self.source.starting)
+        if self.source.rows_per_batch is not None:
+            reader = reader.option("maxOffsetsPerTrigger", str(self.source.rows_per_batch))
+        return self._records(reader)
+
+    def history(self, spark: Any) -> Any:
+        """Records with their place, all that the topics hold now."""
+        return self._records(spark.read.format("kafka").option("startingOffsets", "earliest"))
+
+    def _records(self, reader: Any) -> Any:
+        from pyspark.sql import functions as F
+
+        source = self.source
+        reader = reader.options(**{**TUNED, **dict(source.options)}).option("failOnDataLoss", "true")
+        reader = reader.option("kafka.bootstrap.servers", source.servers).option("subscribe", ",".join(source.topics))
+        if source.headers:
+            reader = reader.option("includeHeaders", "true")
+        lane = F.col("partition").cast("string") if len(source.topics) == 1 else F.concat_ws("-", "topic", "partition")
+        records = reader.load().select(
+            F.lit(self.index).cast("long").alias(SOURCE),
+            lane.alias(LANE),
+            F.col("offset").alias(OFFSET),
+            F.expr("unix_micros(timestamp)").alias(ARRIVAL),
+            F.col("value").alias(RAW),
+            *source.beside,
+        )
+        return records if self.decoding is None else transformed(records, self.decoding, source)
+
+    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
+        """A partition is at its end when the batch goes up to what the broker says is the end."""
+        ends = end_offsets(self.spark, self.source)
+        taken = next((o for o in offsets if any(topic in o for topic in self.source.topics)), {})
+        lanes, done = set(), set()
+        for (topic, partition), end in ends.items():
+            lane = (self.index, _lane(topic, partition, self.source))
+            lanes.add(lane)
+            if int(taken.get(topic, {}).get(str(partition), 0)) >= end:
+                done.add(lane)
+        return Reach(frozenset(lanes), frozenset(done))
+
+
+def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[str, pl.DataType]]:
+    """The registry that a format names, and for Avro the columns of the schema to read by."""
+    if form.registry is None:
+        return None, {}
+    from eventide.registry.client import RegistryClient
+
+    reader, references = form.reader, dict[str, str]()
+    if form.kind == "avro" and reader is None and form.subject is not None:
+        with RegistryClient(form.registry, auth=form.auth, name=source.name) as client:
+            latest = client.latest(form.subject)
+            reader, references = latest.text, client.texts(latest)
+    asked = Registry(form.registry, source.name, reader, form.on_unreadable, form.on_registry_down, form.auth)
+    return asked, avro_kinds(reader, references) if form.kind == "avro" and reader is not None else {}
+
+
+def _as_it_is(frame: Any) -> Any:
+    return frame
+
+
+def _lane(topic: str, partition: int, source: KafkaSource) -> str:
+    return str(partition) if len(source.topics) == 1 else f"{topic}-{partition}"
+
+
+def parse_offsets(text: str) -> list[dict[str, Any]]:
+    """The offsets that Spark noted for a batch, one object for each source that says them as JSON objects."""
+    found = []
+    for line in text.splitlines()[2:]:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
