@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import eventide as ev
 from eventide.cli.main import main
+from eventide.measure.plot import write_plot
 from eventide.measure.tune import tune
 from eventide.testing.recipes import SECOND, delayed_stream, two_partitions
 
@@ -74,13 +75,15 @@ def test_the_command_prints_writes_and_draws_what_it_found(spark, delayed, tmp_p
         "--budget",
         "12 s",
     ]
-    assert "drawn as .svg or .html" in CliRunner().invoke(main, [*asked, "--plot", "curve.png"]).output
+    assert (
+        "drawn as .svg, .png or .html, not into 'curve.gif'" in CliRunner().invoke(main, [*asked, "--plot", "curve.gif"]).output
+    )
     done = CliRunner().invoke(main, [*asked, "--json", str(tmp_path / "t.json"), "--plot", str(tmp_path / "t.svg")])
     assert done.exit_code == 0, done.output
     assert 'watermark=ev.bounded("19 seconds")' in done.output and "6,832" in done.output
     answer = json.loads((tmp_path / "t.json").read_text())
     assert [point["refused"] for point in answer["curve"]] == [6832, 1307]
-    assert (tmp_path / "t.svg").read_text().startswith("<svg")
+    assert "10 seconds" in (tmp_path / "t.svg").read_text() and "19 seconds: 99" in (tmp_path / "t.svg").read_text()
 
 
 def test_a_pipeline_file_is_asked_by_its_own_windows(spark, delayed, tmp_path):
@@ -93,3 +96,13 @@ def test_a_pipeline_file_is_asked_by_its_own_windows(spark, delayed, tmp_path):
     done = CliRunner().invoke(main, ["tune", str(place), "--json", "-"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["recommended"]["bound"] == 19 * SECOND
+
+
+@pytest.mark.parametrize(("name", "begins"), [("t.png", b"\x89PNG"), ("t.html", b"<!doctype html>"), ("t.svg", b"<?xml")])
+def test_the_curve_is_drawn_in_three_ways_and_names_are_text(spark, delayed, tmp_path, name, begins):
+    named = ev.files("_a <b> $x$", str(delayed), event_time="event_time", arrival="arrived", watermark=ev.bounded("5 s"))
+    write_plot(tune(named, ev.tumbling("10 s"), spark=spark), str(tmp_path / name))
+    drawn = (tmp_path / name).read_bytes()
+    assert drawn.startswith(begins)
+    if name.endswith(".html"):
+        assert b"watermark=ev.bounded" in drawn and b"<b>" not in drawn

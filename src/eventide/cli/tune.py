@@ -12,7 +12,7 @@ from rich.console import Console
 from eventide.cli.run import load
 from eventide.cli.tables import indented, table
 from eventide.errors import EventideError
-from eventide.measure.plot import html, svg
+from eventide.measure.plot import check_plot, write_plot
 from eventide.measure.report import as_json, usual_allowances, usual_bounds
 from eventide.measure.tune import tune as ask_history
 from eventide.measure.tuning import Point, Tuning
@@ -43,15 +43,15 @@ from eventide.sources.files import files
 @click.option("--budget", help="The longest emit latency that is acceptable; shows the bound that keeps it.")
 @click.option("--resolution", help="How finely the curve is computed; it is exact for multiples of this.")
 @click.option("--json", "json_to", help='Write everything as JSON to this file ("-": print it and nothing else).')
-@click.option("--plot", help="Draw the curve into this file (.svg or .html).")
+@click.option("--plot", help="Draw the curve into this file (.svg, .png or .html; needs eventide[plot]).")
 def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: Any) -> None:
     """Measure the latency/completeness curve of a PIPELINE's history (or of --history) in one Spark job."""
     if (pipeline is None) == (asked["history"] is None):
         raise click.UsageError("give either the file of a pipeline, or --history with a directory of events.")
-    if plot and not plot.endswith((".svg", ".html", ".htm")):
-        raise click.UsageError(f"--plot {plot}: the curve is drawn as .svg or .html.")
     bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
     try:
+        if plot:
+            check_plot(plot)
         window = _window(asked["window"])
         what: Any = load(pipeline) if pipeline else _source(asked)
         if not pipeline and window is None:
@@ -63,7 +63,7 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
     except EventideError as error:
         raise click.ClickException(str(error)) from error
     if plot:
-        Path(plot).write_text(html(tuning) if plot.endswith((".html", ".htm")) else svg(tuning))
+        write_plot(tuning, plot)
     if json_to:
         text = json.dumps(as_json(tuning, bounds, allowed), indent=2)
         if json_to == "-":

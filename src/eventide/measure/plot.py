@@ -1,96 +1,98 @@
-"""The curve as a picture: SVG written by hand, alone or inside a page; no plotting library is needed."""
+"""The curve as a picture, drawn by matplotlib: SVG, PNG, or a page with the lines to paste."""
 
 from __future__ import annotations
 
+import io
 from html import escape
+from pathlib import Path
+from typing import Any
 
+from eventide.errors import DefinitionError
 from eventide.measure.curve import Curve
 from eventide.measure.tuning import Tuning
 from eventide.model.time import show_duration
 
-WIDTH, HEIGHT = 760, 420
-LEFT, RIGHT, TOP, BOTTOM = 64, 24, 48, 56
 COLOURS = ("#0b6e99", "#c2571a", "#4c7a34", "#7b4b94", "#a3333d", "#6b6b6b")
 MOST_LANES = 5
+KINDS = (".svg", ".png", ".html")
 
 
-def svg(tuning: Tuning) -> str:
+def check_plot(path: str) -> None:
+    """Refuse a picture that could not be drawn, before any history is read.
+
+    >>> check_plot("curve.png")
+    >>> check_plot("curve.gif")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DefinitionError: a curve is drawn as .svg, .png or .html, not into 'curve.gif'.
+    """
+    if Path(path).suffix not in KINDS:
+        raise DefinitionError(f"a curve is drawn as {', '.join(KINDS[:-1])} or {KINDS[-1]}, not into {path!r}.")
+    _figure()
+
+
+def write_plot(tuning: Tuning, path: str) -> None:
+    """Draw the curve into a file; its ending says how."""
+    suffix = Path(path).suffix
+    if suffix == ".html":
+        Path(path).write_text(_page(tuning))
+    else:
+        Path(path).write_bytes(_drawn(tuning, suffix[1:]))
+
+
+def _page(tuning: Tuning) -> str:
+    lines, picture = escape("\n".join(tuning.lines())), _drawn(tuning, "svg").decode()
+    return (
+        f'<!doctype html><meta charset="utf-8"><title>eventide tune</title>{picture[picture.index("<svg") :]}<pre>{lines}</pre>'
+    )
+
+
+def _drawn(tuning: Tuning, kind: str) -> bytes:
+    import matplotlib as mpl
+
+    into = io.BytesIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "eventide", "path.simplify": True}):
+        figure = _figure()
+        _draw(tuning, figure.subplots())
+        figure.savefig(into, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    return into.getvalue()
+
+
+def _figure() -> Any:
+    try:
+        from matplotlib.figure import Figure  # no window is opened: a figure of one's own needs no display
+    except ImportError as error:
+        raise DefinitionError("to draw the curve, matplotlib is needed: pip install 'eventide[plot]'.") from error
+    return Figure(figsize=(8.4, 4.6), layout="constrained")
+
+
+def _draw(tuning: Tuning, axes: Any) -> None:
     """Completeness over the bound, in total and for the lanes that lose most, with the recommended bound marked."""
-    longest = max((bound for bound, _ in tuning.curve.points()), default=0) or tuning.curve.resolution
-    low = min(tuning.curve.completeness(0), 0.99)
-    frame = _Frame(longest, max(0.0, low - 0.02))
-    parts = [_axes(frame), _line(frame, tuning.curve, COLOURS[0], 2.5)]
-    legend = [("all lanes", COLOURS[0])]
     reports = tuning.lanes()
     for index, report in enumerate(reports[:MOST_LANES] if len(reports) > 1 else []):
-        colour = COLOURS[(index + 1) % len(COLOURS)]
-        parts.append(_line(frame, report.curve, colour, 1.2))
-        legend.append((f"{tuning.names[report.lane[0]]} {report.lane[1]}", colour))
-    parts.append(_mark(frame, tuning))
-    parts += [_legend(legend)]
-    title = f"What waiting buys: {tuning.answer.question.window}, {tuning.curve.rows:,} rows"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui, sans-serif" font-size="12">'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/><text x="{LEFT}" y="26" font-size="16">{escape(title)}</text>'
-        + "".join(parts)
-        + "</svg>"
+        name = f"{tuning.names[report.lane[0]]} {report.lane[1]}"
+        _line(axes, report.curve, name, COLOURS[(index + 1) % len(COLOURS)], 1.2)
+    _line(axes, tuning.curve, "all lanes", COLOURS[0], 2.5)
+    on_time = tuning.curve.completeness(tuning.bound)
+    axes.axvline(tuning.bound, color="#333", linestyle="--", linewidth=1)
+    axes.annotate(
+        f"{show_duration(tuning.bound)}: {on_time:.2%} on time", (tuning.bound, on_time), (8, -24), textcoords="offset points"
     )
+    axes.set_title(f"What waiting buys: {tuning.answer.question.window}, {tuning.curve.rows:,} rows".replace("$", r"\$"))
+    axes.set_xlabel("the watermark stays behind by")
+    axes.xaxis.set_major_formatter(lambda bound, _: _short(int(bound)))
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
+    axes.grid(color="#eee")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", frameon=False)
 
 
-def html(tuning: Tuning) -> str:
-    """The picture in a page, with the lines to paste below it."""
-    lines = escape("\n".join(tuning.lines()))
-    return f'<!doctype html><meta charset="utf-8"><title>eventide tune</title>{svg(tuning)}<pre>{lines}</pre>'
-
-
-class _Frame:
-    def __init__(self, longest: int, low: float) -> None:
-        self.longest, self.low = longest, low
-
-    def x(self, bound: int) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, bound / self.longest)
-
-    def y(self, share: float) -> float:
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - max(0.0, share - self.low) / (1 - self.low))
-
-
-def _axes(frame: _Frame) -> str:
-    floor = HEIGHT - BOTTOM
-    parts = [f'<path d="M{LEFT},{TOP}V{floor}H{WIDTH - RIGHT}" fill="none" stroke="#888"/>']
-    for nth in range(5):
-        share = frame.low + (1 - frame.low) * nth / 4
-        bound = frame.longest * nth // 4
-        parts.append(f'<text x="{LEFT - 6}" y="{frame.y(share) + 4:.1f}" text-anchor="end">{share:.1%}</text>')
-        parts.append(f'<path d="M{LEFT},{frame.y(share):.1f}H{WIDTH - RIGHT}" stroke="#eee"/>')
-        parts.append(f'<text x="{frame.x(bound):.1f}" y="{floor + 18}" text-anchor="middle">{_short(bound)}</text>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{HEIGHT - 12}" text-anchor="middle">the watermark stays behind by</text>')
-    return "".join(parts)
-
-
-def _line(frame: _Frame, curve: Curve, colour: str, width: float) -> str:
-    rows = curve.rows or 1
-    path = "".join(
-        f"{'M' if nth == 0 else 'L'}{frame.x(bound):.1f},{frame.y(number / rows):.1f}"
-        for nth, (bound, number) in enumerate(curve.points())
-    )
-    return f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
-
-
-def _mark(frame: _Frame, tuning: Tuning) -> str:
-    x, text = frame.x(tuning.bound), f"{show_duration(tuning.bound)}: {tuning.curve.completeness(tuning.bound):.2%} on time"
-    anchor = "end" if x > WIDTH / 2 else "start"
-    return (
-        f'<path d="M{x:.1f},{TOP}V{HEIGHT - BOTTOM}" stroke="#333" stroke-dasharray="4 3"/>'
-        f'<text x="{x + (-6 if anchor == "end" else 6):.1f}" y="{HEIGHT - BOTTOM - 10}" text-anchor="{anchor}">{escape(text)}</text>'
-    )
-
-
-def _legend(items: list[tuple[str, str]]) -> str:
-    return "".join(
-        f'<text x="{WIDTH - RIGHT - 4}" y="{TOP + 140 + 16 * nth}" text-anchor="end" fill="{colour}">{escape(name)}</text>'
-        for nth, (name, colour) in enumerate(items)
-    )
+def _line(axes: Any, curve: Curve, name: str, colour: str, width: float) -> None:
+    points = list(curve.points())
+    shares = [number / (curve.rows or 1) for _, number in points]
+    # A name that begins with "_" would be left out of the legend, and "$" would begin a formula.
+    label = "\u200b" + name.replace("$", r"\$")
+    axes.plot([bound for bound, _ in points], shares, color=colour, linewidth=width, label=label)
 
 
 def _short(span: int) -> str:
