@@ -83,9 +83,12 @@ def test_late_rows_and_dead_letters_go_where_they_are_sent(
 def down_and_up(spark: Any, tmp_path: Path, server: Any, place: Place, stop: Callable[[], None]) -> None:
     """One batch arrives, the sink goes away under the next, and comes back."""
     land(tmp_path / "in", 0, [paid(0, 1), paid(30, 2)])
-    output = totals(tmp_path / "in").to(place.output, place.sink(retry=IMPATIENT), late=ev.retract("1 minute"))
-    pipeline = ev.Pipeline("paid", output, state=str(tmp_path / "state"))
-    before = pipeline.run(spark).run.ledger.batch
+
+    def made(**patience: Any) -> ev.Pipeline:
+        output = totals(tmp_path / "in").to(place.output, place.sink(**patience), late=ev.retract("1 minute"))
+        return ev.Pipeline("paid", output, state=str(tmp_path / "state"))
+
+    before = made().run(spark).run.ledger.batch
     land(tmp_path / "in", 1, [paid(1, 4, arrived=31), paid(60, 8)])
     broken: list[str] = []
 
@@ -94,7 +97,7 @@ def down_and_up(spark: Any, tmp_path: Path, server: Any, place: Place, stop: Cal
             broken.append(point)
             stop()
 
-    run = Run(pipeline, spark, str(pipeline.state), hook=stopped)
+    run = Run(made(retry=IMPATIENT), spark, str(tmp_path / "state"), hook=stopped)
     run.open()
     with pytest.raises(Exception, match="SinkUnavailable") as caught:
         run.start(available_now=True).awaitTermination()
@@ -103,7 +106,7 @@ def down_and_up(spark: Any, tmp_path: Path, server: Any, place: Place, stop: Cal
     assert broken and run.ledger.batch == before, "a batch was committed that the sink did not take"
     run.close()
     server.start()
-    assert pipeline.run(spark).rows["in"] == 4
+    assert made().run(spark).rows["in"] == 4
     rows = {str(row["window_start"])[-14:-6]: (row["total"], row["n"], row["sequence"]) for row in place.rows(SHAPE)}
     assert sorted(rows.values()) == [(2, 1, 0), (5, 2, 1)]
 
