@@ -12,6 +12,7 @@ import pyarrow as pa
 from eventide.engine.arrowtypes import small_schema
 from eventide.engine.observing import Observer
 from eventide.engine.wire import Registry, decode_wire, report_usage
+from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.kernel.decode import decode_json
@@ -122,6 +123,7 @@ class Decoding:
             decoded = pl.concat([rows, self.reading.decode(rows[RAW])], how="horizontal")
             table = decoded.to_arrow(compat_level=pl.CompatLevel.oldest())
             yield from table.cast(small_schema(table.schema)).to_batches()
+        ready_for_the_next()
 
 
 def transformed(records: Any, reading: Reading, source: Source) -> Any:

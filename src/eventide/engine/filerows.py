@@ -12,6 +12,7 @@ import pyarrow as pa
 from eventide.engine.arrowtypes import small_schema
 from eventide.engine.decode import Reading, past_transforms
 from eventide.engine.filereading import LandedFile, frames_of
+from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 
@@ -82,6 +83,7 @@ class FileRows:
                     placed = self._placed(self._decoded(frame), file, row).select(schema.names)
                     row += len(frame)
                     yield from placed.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
+        ready_for_the_next()
 
     def _decoded(self, frame: pl.DataFrame) -> pl.DataFrame:
         if self.reading.decoder is not None:

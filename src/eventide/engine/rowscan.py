@@ -11,6 +11,7 @@ import pyarrow as pa
 from eventide.engine.decode import Reading
 from eventide.engine.scanning import write_found
 from eventide.engine.store import Store
+from eventide.engine.worker import ready_for_the_next
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE, Shape
 from eventide.kernel.scan import LaneCarry, LaneScanner
 from eventide.model.event import LaneId
@@ -47,6 +48,7 @@ class RowScan:
                 asked.add(lane[0])
                 account.observed = self.readings[lane[0]].observed()
             lines.append(account.to_json())
+        ready_for_the_next()
         yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["line"])
 
     def _chunk(self, lane: LaneId, rows: pl.DataFrame, scanner: LaneScanner) -> pl.DataFrame:

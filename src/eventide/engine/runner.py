@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
+
+from eventide.engine.worker import ready_for_the_next
 
 
 class Runner(Protocol):
@@ -31,5 +34,12 @@ class SparkRunner:
         """Run all tasks as one Spark job."""
         if not tasks:
             return []
-        lines: list[str] = self.context.parallelize(range(len(tasks)), len(tasks)).map(lambda index: tasks[index]()).collect()
+        lines: list[str] = self.context.parallelize(range(len(tasks)), len(tasks)).map(partial(_one_of, tasks)).collect()
         return lines
+
+
+def _one_of(tasks: list[Callable[[], str]], index: int) -> str:
+    try:
+        return tasks[index]()
+    finally:
+        ready_for_the_next()
