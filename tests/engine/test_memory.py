@@ -18,7 +18,7 @@ from eventide.engine.run import Run
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
-ROWS = int(os.environ.get("EVENTIDE_ROWS_PER_BATCH", "200000"))
+ROWS = int(os.environ.get("EVENTIDE_ROWS_PER_BATCH", "1000000"))
 
 
 def resident() -> dict[str, float]:
