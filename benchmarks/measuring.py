@@ -95,7 +95,7 @@ def scan(root: str, measure: Any) -> float:
     state = tempfile.mkdtemp(prefix="measuring-")
     store, pipeline = Store(state), defined(root, state, measure)
     source = pipeline.aggregation.stream.sources[0]
-    shape = Shape(pipeline.plan(), ("bank",), (), 2, None, watch_of(pipeline, store, 0), computed_with(pipeline))
+    shape = Shape(pipeline.plan(), ("bank",), (), 2, (), watch_of(pipeline, store, 0), computed_with(pipeline))
     kinds = {n: k for n, k in KINDS.items() if n != "region" or n in (pipeline.measure or ())}
     reading = Reading(0, "payments", kinds, "ts", source.watermark, "at", coded=only_measured(pipeline, source))
     files = [LandedFile(f"{root}/0/payments.parquet", 0, "0")]

@@ -11,6 +11,7 @@ from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.run import Run
 from eventide.engine.session import local_session
+from eventide.engine.union import united
 from eventide.errors import DefinitionError
 from eventide.sources.frame import FrameSource
 
@@ -68,11 +69,7 @@ def _run(pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: 
     run = Run(over, session, state)
     run.open()
     try:
-        union = None
-        for feed in run.feeds:
-            part = feed.frame(session)
-            union = part if union is None else union.unionByName(part, allowMissingColumns=True)
-        run.batch(union, 0, drain=True)
+        run.batch(united([feed.frame(session) for feed in run.feeds]), 0, drain=True)
         return Backfill(over, dict(run.ledger.rows), {n: dict(c) for n, c in run.ledger.outputs.items()})
     finally:
         run.close()

@@ -10,7 +10,7 @@ from typing import Any
 from eventide.engine.decode import Reading
 from eventide.engine.feed import MODIFIED, PATH, Feed
 from eventide.engine.filefeed import FileFeed
-from eventide.engine.filereading import LandedFile, chunks_of
+from eventide.engine.filereading import LandedFile, by_lane, chunks_of
 from eventide.engine.filerows import rows_of_files
 from eventide.engine.kafkafeed import KafkaFeed
 from eventide.engine.ledger import Ledger
@@ -19,6 +19,7 @@ from eventide.engine.projection import only_measured, read_kinds
 from eventide.engine.rowscan import RowScan
 from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.store import Store
+from eventide.engine.union import united
 from eventide.kernel.columns import LANE, OFFSET, SOURCE, Shape
 from eventide.kernel.scan import LaneCarry
 from eventide.model.event import LaneId
@@ -67,7 +68,7 @@ class BatchScan:
             if isinstance(feed, FileFeed) and feed.in_worker:
                 coded = only_measured(self.pipeline, feed.source)
                 reading = replace(feed.reading, kinds=read_kinds(self.pipeline, feed), keep=self.columns, coded=coded)
-                for lane, files in _by_lane(feed.index, landed.get(feed.index, [])).items():
+                for lane, files in by_lane(feed.index, landed.get(feed.index, [])).items():
                     carry = ledger.carries.get(lane, LaneCarry())
                     about = (engine.shape, engine.store, number, lane, carry, floor)
                     tasks.append(partial(_scan_file_lane, *about, files, feed.source.format, reading))
@@ -82,25 +83,13 @@ class BatchScan:
         for feed in self.feeds:
             if isinstance(feed, FileFeed) and not feed.in_worker and landed.get(feed.index):
                 parts.append(rows_of_files(self.spark, feed, landed[feed.index]))
-        if not parts:
-            return None
-        union = parts[0]
-        for part in parts[1:]:
-            union = union.unionByName(part, allowMissingColumns=True)
-        return union
+        return united(parts) if parts else None
 
     def _in_order(self, rows: Any) -> Any:
         """Kafka's partitions are lanes already; other rows are brought together by lane and sorted by offset."""
         if all(isinstance(f, FileFeed) or (isinstance(f, KafkaFeed) and not f.source.transforms) for f in self.feeds):
             return rows
         return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, OFFSET)
-
-
-def _by_lane(source: int, files: list[LandedFile]) -> dict[LaneId, list[LandedFile]]:
-    lanes: dict[LaneId, list[LandedFile]] = {}
-    for file in files:
-        lanes.setdefault((source, file.lane), []).append(file)
-    return dict(sorted(lanes.items()))
 
 
 def _scan_file_lane(

@@ -57,10 +57,11 @@ class FileFeed:
         if self.source.lane == "source":
             return ("0",)
         if self.source.lane == "directory":
-            return tuple(sorted({f.lane for f in self._listed()}))
+            return tuple(sorted({f.lane for f in self.listed()}))
         return ()
 
-    def _listed(self) -> list[LandedFile]:
+    def listed(self) -> list[LandedFile]:
+        """What has landed by now, oldest first."""
         return list_files(self.source.path, SUFFIXES[self.source.format], self.source.lane)
 
     def frame(self, spark: Any) -> Any:
@@ -95,7 +96,7 @@ class FileFeed:
             modified, names = past.get(file.lane, (-1, set()))
             if file.modified >= modified:
                 past[file.lane] = (file.modified, {_tail(file.path)} | (names if file.modified == modified else set()))
-        ahead = {f.lane for f in self._listed() if not _is_read(f, past)}
+        ahead = {f.lane for f in self.listed() if not _is_read(f, past)}
         lanes = {*past, *ahead, *self.known_lanes()} if self.source.lane_column is None else set()
         at_end = frozenset((self.index, lane) for lane in lanes if lane not in ahead)
         memory = {"last": {lane: [modified, sorted(names)] for lane, (modified, names) in past.items()}}

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from eventide.engine.decode import Reading
 from eventide.engine.store import StoreError, file_system
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
+from eventide.model.event import LaneId
 
 ROWS_PER_CHUNK = 500_000
 INSTANTS = [f"%Y-%m-%d{between}%H:%M:%S%.f{zone}" for between in ("T", " ") for zone in ("%#z", "")]
@@ -143,6 +144,14 @@ def list_files(root: str, pattern: str, lane: str) -> list[LandedFile]:
             milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
             found.append(LandedFile(info.path, milliseconds * 1_000, lane_of(info.path, base, lane)))
     return sorted(found, key=lambda f: (f.modified, f.path))
+
+
+def by_lane(source: int, files: list[LandedFile]) -> dict[LaneId, list[LandedFile]]:
+    """Files of one source, each lane's in the order in which they were given."""
+    lanes: dict[LaneId, list[LandedFile]] = {}
+    for file in files:
+        lanes.setdefault((source, file.lane), []).append(file)
+    return dict(sorted(lanes.items()))
 
 
 def lane_of(path: str, base: str, lane: str) -> str:

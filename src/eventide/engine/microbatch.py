@@ -163,8 +163,9 @@ class Engine:
             pairs = sum(a.counts.get("ahead_pairs", 0) for a in given.accounts)
             ledger.outputs[output.name].update(on_time=pairs, rows_on_time=sure)
             ledger.outputs[output.name].update(panes=sum(n for a in settled for i, _, n in a.panes if i == index))
-        for place, late in ((place, late) for account in settled for place, late in account.late_by_source.items()):
-            ledger.by_source[place].update(late=late)
+        for account in settled:
+            for place, late in account.late_by_source.items():
+                ledger.by_source[place].update(late=late)
         ledger.rows.update(judged=sum(a.judged for a in settled), duplicates=sum(a.duplicates for a in settled))
         ledger.rows.update(pairs=sum(a.pairs for a in settled) + sum(a.counts.get("ahead_pairs", 0) for a in given.accounts))
         return BatchResult(

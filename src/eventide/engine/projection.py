@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,12 @@ def needed_columns(aggregation: Aggregation) -> list[str]:
     return [*aggregation.keys, *inputs, *aggregation.stream.dedupe_keys]
 
 
+def clock_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
+    """Of these columns, those that a source's clock reads: its times, and what its watermark strategy names."""
+    strategy = str(source.watermark)
+    return frozenset(name for name in names if name in (source.event_time, source.arrival) or name in strategy)
+
+
 def computed_with(pipeline: Any) -> frozenset[str] | None:
     """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
     whole = any(output.late.refused is not None for output in pipeline.outputs)
@@ -31,9 +38,8 @@ def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
     needed = computed_with(pipeline)
     if needed is None or pipeline.archive is not None or source.maps:
         return frozenset()
-    strategy = str(source.watermark)
-    others = {source.event_time, source.arrival, *needed}
-    return frozenset(name for name in pipeline.measure or () if name not in others and name not in strategy)
+    measured = frozenset(pipeline.measure or ())
+    return measured - needed - clock_columns(source, measured)
 
 
 def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
@@ -43,10 +49,9 @@ def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
         return kinds
     if not all(hasattr(change, "columns") for change in source.maps):
         return kinds  # a map that does not say which columns it reads may read any
-    own = {source.event_time, source.arrival, *needed, *(pipeline.measure or ())}
+    own = {*clock_columns(source, kinds), *needed, *(pipeline.measure or ())}
     own |= {column for change in source.maps for column in getattr(change, "columns", ())}
-    strategy = str(source.watermark)
-    return {name: kind for name, kind in kinds.items() if name in own or name in strategy}
+    return {name: kind for name, kind in kinds.items() if name in own}
 
 
 def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.DataType]:

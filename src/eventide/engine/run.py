@@ -97,6 +97,7 @@ class Run:
         for output in definition.outputs:
             self.ledger.outputs.setdefault(output.name, type(self.ledger.rows)())
         self.last_clock = last["clock"] if last else 0
+        self._settle_watch()
         self._open_sinks()
         self.journal.define(facts)
         self._clear_orphans()
@@ -172,11 +173,14 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
-        if self.shape.watch is not None:
-            settle(self.pipeline, self.store, self.generation, number)
+        self._settle_watch()
         if self.on_progress is not None:
             self.on_progress(report(self, result, clock))
         return result
+
+    def _settle_watch(self) -> None:
+        if self.shape.watch is not None:
+            settle(self.pipeline, self.store, self.generation, self.ledger.batch)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
         self.deliverer.deliver(result, clock, lambda: self.hook("between sinks"))

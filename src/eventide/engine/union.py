@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from eventide.engine.decode import quoted
@@ -27,14 +28,16 @@ def union_of(spark: Any, feeds: list[Feed], *, heartbeat: bool) -> Any:
     from pyspark.sql import functions as F
 
     frames = [feed.frame(spark) for feed in feeds]
+    wanted = {**PLACES, **_users_columns(feeds, frames)}
     if heartbeat:
         beat = spark.readStream.format("rate").option("rowsPerSecond", "1").load()
         frames.append(beat.select(F.lit(-1).cast("long").alias(SOURCE)))
-    wanted = {**PLACES, **_users_columns(spark, feeds)}
-    union = _as(wanted, frames[0])
-    for frame in frames[1:]:
-        union = union.unionByName(_as(wanted, frame))
-    return union
+    return united([_as(wanted, frame) for frame in frames])
+
+
+def united(frames: list[Any]) -> Any:
+    """DataFrames one after the other, by the names of their columns; one that lacks a column has nulls there."""
+    return reduce(lambda union, frame: union.unionByName(frame, allowMissingColumns=True), frames)
 
 
 def _as(wanted: dict[str, Any], frame: Any) -> Any:
@@ -45,10 +48,10 @@ def _as(wanted: dict[str, Any], frame: Any) -> Any:
     return frame.select(*columns)
 
 
-def _users_columns(spark: Any, feeds: list[Feed]) -> dict[str, Any]:
+def _users_columns(feeds: list[Feed], frames: list[Any]) -> dict[str, Any]:
     """The columns that come as such; files come as paths, and Kafka's records without transforms as bytes."""
     found: dict[str, Any] = {}
-    for feed in feeds:
+    for feed, frame in zip(feeds, frames, strict=True):
         if not isinstance(feed, FileFeed) and (feed.source.transforms or not isinstance(feed, KafkaFeed)):
-            found.update({f.name: f.dataType for f in feed.frame(spark).schema if not f.name.startswith("__")})
+            found.update({f.name: f.dataType for f in frame.schema if not f.name.startswith("__")})
     return found

@@ -9,8 +9,6 @@ import polars as pl
 
 from eventide.engine.archive import ArchiveWriter
 from eventide.engine.archivelog import publish
-from eventide.engine.journal import Journal
-from eventide.engine.records import record_files
 from eventide.engine.store import Store
 from eventide.kernel.columns import Witness
 from eventide.measure.live import compact
@@ -62,17 +60,14 @@ def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
     if pipeline.archive is None and pipeline.measure is None:
         return None
     names = tuple(source.name for source in pipeline.aggregation.stream.sources)
-    settle(pipeline, store, generation, _committed(pipeline))
     return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
 
 
 def settle(pipeline: Any, store: Store, generation: int, batch: int) -> None:
-    """What is due once a batch is committed: sketches put together, and the archive's log brought up to date."""
+    """What is due once a batch is committed: sketches put together, and the archive's log brought up to date.
+
+    Done again at the start of a run, for a run that died between its last commit and this.
+    """
     compact(store, batch)
     if pipeline.archive is not None and pipeline.archive_format == "delta":
         publish(pipeline.archive, generation, batch)
-
-
-def _committed(pipeline: Any) -> int:
-    last = Journal(record_files(str(pipeline.state))).last()
-    return int(last["ledger"]["batch"]) if last else -1

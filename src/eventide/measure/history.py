@@ -14,15 +14,16 @@ import pyarrow as pa
 from eventide.engine.decode import Reading
 from eventide.engine.feeds import open_feed
 from eventide.engine.filefeed import FileFeed
-from eventide.engine.filereading import LandedFile, chunks_of, list_files
+from eventide.engine.filereading import by_lane, chunks_of
 from eventide.engine.filerows import rows_of_files
 from eventide.engine.kafkafeed import KafkaFeed
+from eventide.engine.projection import clock_columns
+from eventide.engine.union import united
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.measure.job import LaneHistory, Record, read_lane
 from eventide.measure.lanescan import Question
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
-from eventide.sources.files import SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -96,27 +97,18 @@ def open_history(spark: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHist
         if isinstance(feed, FileFeed) and feed.in_worker:
             lanes += _file_lanes(feed)
         else:
-            readings[index] = replace(feed.reading, kinds=feed.reading.kinds)
+            readings[index] = feed.reading
             frames.append(_rows(spark, feed))
-    if not frames:
-        return lanes, None
-    union = frames[0]
-    for frame in frames[1:]:
-        union = union.unionByName(frame, allowMissingColumns=True)
-    return lanes, RowHistory(union, readings)
+    return lanes, RowHistory(united(frames), readings) if frames else None
 
 
 def _file_lanes(feed: FileFeed) -> list[LaneHistory]:
-    source = feed.source
-    own = {source.event_time, source.arrival}
-    strategy = str(source.watermark)
-    reading = replace(feed.reading, kinds={n: k for n, k in feed.reading.kinds.items() if n in own or n in strategy})
-    by_lane: dict[str, list[LandedFile]] = {}
-    for file in list_files(source.path, SUFFIXES[source.format], source.lane):
-        by_lane.setdefault(file.lane, []).append(file)
+    source, kinds = feed.source, feed.reading.kinds
+    wanted = clock_columns(source, kinds)
+    reading = replace(feed.reading, kinds={name: kind for name, kind in kinds.items() if name in wanted})
     return [
-        LaneHistory((feed.index, lane), partial(chunks_of, files, source.format, reading, 0))
-        for lane, files in sorted(by_lane.items())
+        LaneHistory(lane, partial(chunks_of, files, source.format, reading, 0))
+        for lane, files in by_lane(feed.index, feed.listed()).items()
     ]
 
 
@@ -124,8 +116,7 @@ def _rows(spark: Any, feed: Any) -> Any:
     if isinstance(feed, KafkaFeed):
         return _in_order(feed.history(spark), [OFFSET])
     if isinstance(feed, FileFeed):
-        landed = list_files(feed.source.path, SUFFIXES[feed.source.format], feed.source.lane)
-        return rows_of_files(spark, feed, landed)
+        return rows_of_files(spark, feed, feed.listed())
     source = feed.source
     order = source.offset or source.arrival
     rows = feed.frame(spark)

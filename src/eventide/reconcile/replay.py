@@ -9,6 +9,7 @@ from typing import Any
 from eventide.definition import Aggregation, Output, Stream
 from eventide.engine.backfill import from_archive
 from eventide.engine.run import Run
+from eventide.engine.union import united
 from eventide.errors import DefinitionError
 from eventide.model import aggregate
 from eventide.model.policy import Divert, LatePolicy
@@ -75,11 +76,7 @@ def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, sp
     run = Run(again, spark, state)
     run.open()
     try:
-        union = None
-        for feed in run.feeds:
-            part = feed.frame(spark)
-            union = part if union is None else union.unionByName(part, allowMissingColumns=True)
-        run.batch(union, 0, drain=True)
+        run.batch(united([feed.frame(spark) for feed in run.feeds]), 0, drain=True)
         return Replay(again, spark, dict(run.ledger.rows))
     finally:
         run.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from eventide.migration.faults import PlanRefused
@@ -44,25 +44,11 @@ class AvroLanguage:
 
     def without(self, text: str, paths: Sequence[str]) -> str:
         """The schema without these fields; those it has not got are no error."""
-        root = _root(text)
-        names = _names(root)
-        for path in paths:
-            parent, _, name = path.rpartition(".")
-            record = _record_at(root, parent, names)
-            if record is not None:
-                record["fields"] = [f for f in record["fields"] if f["name"] != name]
-        return json.dumps(root)
+        return _changed(text, paths, lambda field: None)
 
     def loosened(self, text: str, paths: Sequence[str]) -> str:
         """The schema with these fields optional, so that it reads records with and without them."""
-        root = _root(text)
-        names = _names(root)
-        for path in paths:
-            parent, _, name = path.rpartition(".")
-            record = _record_at(root, parent, names)
-            if record is not None:
-                record["fields"] = [_loose(f) if f["name"] == name else f for f in record["fields"]]
-        return json.dumps(root)
+        return _changed(text, paths, _loose)
 
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
@@ -167,6 +153,19 @@ def _missing(mine: Any, theirs: Any, prefix: str, my_names: Names, their_names: 
         inside, around = _as_record(have[each["name"]]["type"], my_names), _as_record(each["type"], their_names)
         if inside is not None and around is not None:
             yield from _missing(inside, around, f"{path}.", my_names, their_names)
+
+
+def _changed(text: str, paths: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> str:
+    """The schema with each of these fields changed, or left out where the change gives none; those it has not got are no error."""
+    root = _root(text)
+    names = _names(root)
+    for path in paths:
+        parent, _, name = path.rpartition(".")
+        record = _record_at(root, parent, names)
+        if record is not None:
+            fields = [change(field) if field["name"] == name else field for field in record["fields"]]
+            record["fields"] = [field for field in fields if field is not None]
+    return json.dumps(root)
 
 
 def _loose(definition: Any) -> Any:
