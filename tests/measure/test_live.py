@@ -45,19 +45,54 @@ def witnessed(rows, tmp_path, chunk, batches=1, dimensions=("region",)):
     return store
 
 
+SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
+
+
+def rank_errors(line, exact):
+    return {label: abs(np.searchsorted(exact, line[label]) / len(exact) - share) for label, share in SHARES}
+
+
+def lateness_of(rows):
+    return np.sort((rows[ARRIVAL] - rows[TIME]).to_numpy())
+
+
+@pytest.mark.parametrize(("chunk", "batches"), [(5_000, 1), (5_000, 6), (450_000, 1), (900_000, 2)])
+def test_percentiles_are_within_one_percent_of_rank_by_lane_hour_and_value(tmp_path, chunk, batches):
+    rows = seen_rows(900_000, slow=13)
+    measured = Lateness(live._standing(witnessed(rows, tmp_path, chunk, batches), 99)[0], {}, {})
+    cells = [(measured.by()[0], rows)]
+    for hour in measured.by("hour"):
+        cells.append((hour, rows.filter(pl.col(ARRIVAL) // HOUR == hour["hour"])))
+    for value in measured.by("value", dimension="region"):
+        cells.append((value, rows.filter(pl.col("region") == value["value"])))
+    for cell in measured.by("hour", "value", dimension="region"):
+        mine = (pl.col(ARRIVAL) // HOUR == cell["hour"]) & (pl.col("region") == cell["value"])
+        cells.append((cell, rows.filter(mine)))
+    assert len(cells) == 1 + 3 + 20 + 60
+    for line, mine in cells:
+        exact = lateness_of(mine)
+        errors = rank_errors(line, exact)
+        assert max(errors.values()) < 0.01, (line, errors)
+        assert errors["p99"] < 0.003 and errors["p999"] < 0.001, (line, errors)
+        assert (line["max"], line["rows"]) == (exact[-1], len(exact))
+
+
+def test_a_lane_in_which_every_fourth_row_is_slow_is_not_taken_for_a_slow_one(tmp_path):
+    rows = seen_rows(600_000)
+    slow = np.where(np.arange(len(rows)) % 4 == 0, 600 * SECOND, 0)
+    rows = rows.with_columns(pl.col(TIME) - slow)
+    measured = Lateness(live._standing(witnessed(rows, tmp_path, 600_000, dimensions=()), 99)[0], {}, {})
+    assert max(rank_errors(measured.by()[0], lateness_of(rows)).values()) < 0.01
+
+
 @pytest.mark.parametrize("chunk", [5_000, 250_000])
-def test_percentiles_of_merged_sketches_are_within_one_percent_of_rank(tmp_path, chunk):
+def test_what_is_counted_by_value_is_exact(tmp_path, chunk):
     rows = seen_rows(500_000)
-    parts, _ = live._standing(witnessed(rows, tmp_path, chunk, batches=2), 99)
-    line = Lateness(parts, {}, {}).by()[0]
-    exact = np.sort((rows[ARRIVAL] - rows[TIME]).to_numpy())
-    for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)):
-        rank = np.searchsorted(exact, line[label]) / len(exact)
-        assert abs(rank - share) < 0.01
-    assert (line["max"], line["rows"]) == (exact[-1], 500_000)
-    assert len(Lateness(parts, {}, {}).by("hour")) == 3
+    measured = Lateness(live._standing(witnessed(rows, tmp_path, chunk, batches=2), 99)[0], {}, {})
     late = rows.filter(pl.col(TIME) // (60 * SECOND) * (60 * SECOND) + 60 * SECOND <= pl.col("__before"))
-    for value, (number, total) in Lateness(parts, {}, {}).counts("region").items():
+    counts = measured.counts("region")
+    assert len(counts) == 20
+    for value, (number, total) in counts.items():
         mine = pl.col("region") == value
         assert (number, total) == (len(late.filter(mine)), len(rows.filter(mine)))
 

@@ -22,14 +22,16 @@ class Weighted:
     @classmethod
     def of(cls, sketches: Iterable[tuple[bytes, int]]) -> Weighted:
         """From serialized sketches and their strides."""
-        items: list[float] = []
-        weights: list[int] = []
+        items, weights = [np.empty(0)], [np.empty(0)]
         for body, stride in sketches:
-            for item, weight in ds.kll_doubles_sketch.deserialize(body):
-                items.append(item)
-                weights.append(weight * stride)
-        order = np.argsort(np.asarray(items), kind="stable")
-        return cls(np.asarray(items, dtype=np.float64)[order], np.cumsum(np.asarray(weights, dtype=np.float64)[order]))
+            sketch = ds.kll_doubles_sketch.deserialize(body)
+            # The weights that the sketch's iterator gives are wrong where its lowest level is empty: ranks are right.
+            kept = np.unique([item for item, _ in sketch])
+            items.append(kept)
+            weights.append(np.diff(sketch.get_cdf(kept, inclusive=True)[:-1], prepend=0) * sketch.n * stride)
+        found, numbers = np.concatenate(items), np.concatenate(weights)
+        order = np.argsort(found, kind="stable")
+        return cls(found[order], np.cumsum(numbers[order]))
 
     def at(self, share: float) -> float | None:
         """The value that this share of rows does not exceed."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import datasketches as ds
 import numpy as np
 import polars as pl
 
 from eventide.engine.store import Store
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
-from eventide.measure.quantiles import KLL_K
+from eventide.measure.byvalue import Ascending, Groups
+from eventide.measure.sketching import Measured, spaced
 from eventide.model.event import LaneId
 from eventide.model.window import Sliding, Window
 
 LATENESS = "lateness"
 HOUR = 3_600_000_000
-OF_LANE, OF_VALUE, SPARSEST = 16_384, 4_096, 16
-"""So many rows of a lane, or of a value, are all sketched; of a chunk that makes it twice as many every 2nd, and so on. Counts see every row."""
+AT_ONCE = 400_000
+"""Small chunks wait for one another until they are so many rows: what a chunk costs beside its rows is then little."""
 ALL = ""
 """The dimension that stands for all rows of a lane."""
 SCHEMA: dict[str, Any] = {
@@ -27,57 +26,6 @@ SCHEMA: dict[str, Any] = {
     "rows": pl.Int64, "late_at_source": pl.Int64, "late_at_window": pl.Int64, "longest": pl.Int64, "sketch": pl.Binary,
 }  # fmt: skip
 SUMS = ("rows", "late_at_source", "late_at_window")
-
-
-@dataclass
-class Measured:
-    """What was seen of one value in one hour: exact counts, and a sketch for each density of sampling."""
-
-    whole: int
-    rows: int = 0
-    late_at_source: int = 0
-    late_at_window: int = 0
-    longest: int = 0
-    sketches: dict[int, Any] = field(default_factory=dict)
-
-    def count(self, rows: int, late_at_source: int, late_at_window: int, longest: int) -> None:
-        """More rows."""
-        self.rows += rows
-        self.late_at_source += late_at_source
-        self.late_at_window += late_at_window
-        self.longest = max(self.longest, longest)
-
-    def sketch(self, late: np.ndarray) -> None:
-        """The lateness of the next rows, before they are counted."""
-        stride = stride_after(self.rows + len(late), self.whole)
-        chosen = late[-self.rows % stride :: stride]
-        if len(chosen):
-            self._sketch(stride).update(chosen.astype(np.float64))
-
-    def merge(self, other: Measured) -> None:
-        """The sketches of a part of the rows."""
-        for stride, sketch in other.sketches.items():
-            self._sketch(stride).merge(sketch)
-
-    def _sketch(self, stride: int) -> Any:
-        if stride not in self.sketches:
-            self.sketches[stride] = ds.kll_doubles_sketch(KLL_K)
-        return self.sketches[stride]
-
-    def lines(self) -> Iterator[tuple[Any, ...]]:
-        """One for each sketch; the counts stand in the first."""
-        counts = (self.rows, self.late_at_source, self.late_at_window)
-        for nth, (stride, sketch) in enumerate(sorted(self.sketches.items())):
-            yield (stride, *(counts if nth == 0 else (0, 0, 0)), self.longest, bytes(sketch.serialize()))
-
-
-def stride_after(rows: int, whole: int) -> int:
-    """Of so many rows every nth is sketched.
-
-    >>> [stride_after(rows, 4_096) for rows in (4_096, 8_192, 20_000, 10_000_000)]
-    [1, 2, 4, 16]
-    """
-    return min(SPARSEST, 1 << max(0, (rows // whole).bit_length() - 1))
 
 
 @dataclass
@@ -92,11 +40,19 @@ class LatenessWitness:
     dimensions: tuple[str, ...] = ()
     measured: dict[tuple[int, str, str], Measured] = field(default_factory=dict, init=False)
     """By hour, dimension and value."""
+    _waiting: list[pl.DataFrame] = field(default_factory=list, init=False)
 
     def see(self, rows: pl.DataFrame) -> None:
-        """Measure a chunk; dead letters and markers have no lateness."""
+        """Measure a chunk, or keep it until there is enough to be measured at once; dead letters and markers have no lateness."""
         if rows[DEAD].null_count() < len(rows) or rows[MARKER].any():
             rows = rows.filter(pl.col(DEAD).is_null() & ~pl.col(MARKER))
+        self._waiting.append(rows.select(ARRIVAL, TIME, "__before", *self.dimensions))
+        if sum(map(len, self._waiting)) >= AT_ONCE:
+            self._measure()
+
+    def _measure(self) -> None:
+        rows = pl.concat(self._waiting, rechunk=True) if len(self._waiting) > 1 else self._waiting[0]
+        self._waiting.clear()
         if rows.is_empty():
             return
         first, last = rows[ARRIVAL][0] // HOUR, rows[ARRIVAL][-1] // HOUR
@@ -110,30 +66,33 @@ class LatenessWitness:
 
     def _hour(self, rows: pl.DataFrame, hour: int) -> None:
         arrival, time, before = (rows[name].to_numpy() for name in (ARRIVAL, TIME, "__before"))
-        late, behind = arrival - time, time < before
-        missed = np.zeros(len(rows), dtype=np.bool_)
-        candidates = np.flatnonzero(behind)
-        missed[candidates] = self._end(time[candidates]) <= before[candidates]
+        late, behind = arrival - time, np.flatnonzero(time < before)
+        missed = behind[self._end(time[behind]) <= before[behind]]
         everything = self._of(hour, ALL, ALL)
+        everything.count(len(rows), len(behind), len(missed), int(late.max()))
         if not self.dimensions:
-            everything.sketch(late)
-        everything.count(len(rows), len(candidates), int(missed.sum()), int(late.max()))
+            ascending = Ascending.of(late)
+            for stride, ranks in spaced(ascending.keys):
+                everything.sketch(stride, ascending.unpack(ranks))
         for dimension in self.dimensions:
-            frame = pl.DataFrame({"value": rows[dimension], "late": late, "behind": behind, "missed": missed})
-            self._by_value(frame, hour, dimension)
+            self._by_value(hour, dimension, rows[dimension], late, behind, missed)
 
-    def _by_value(self, rows: pl.DataFrame, hour: int, dimension: str) -> None:
-        groups = rows.group_by("value").agg(
-            pl.len(), pl.col("behind").sum(), pl.col("missed").sum(), pl.col("late").max().alias("longest"), "late"
-        )
-        counts = groups.drop("late").iter_rows()
-        for (value, *numbers), late in zip(counts, groups["late"], strict=True):
-            measured = self._of(hour, dimension, "null" if value is None else str(value))
-            measured.sketch(late.to_numpy())
-            measured.count(*numbers)
+    def _by_value(
+        self, hour: int, dimension: str, column: pl.Series, late: np.ndarray, behind: np.ndarray, missed: np.ndarray
+    ) -> None:
+        groups = Groups(column)
+        ascending = Ascending.of(late, groups)
+        behind, missed = groups.counts(behind), groups.counts(missed)
+        longest = groups.largest(late, ascending.nearly_largest())
+        present = ascending.present
+        for code, name in zip(present.tolist(), groups.names(present), strict=True):
+            keys, measured = ascending.group(code), self._of(hour, dimension, name)
+            measured.count(len(keys), int(behind[code]), int(missed[code]), int(longest[code]))
+            for stride, ranks in spaced(keys):
+                measured.sketch(stride, ascending.unpack(ranks))
 
     def _of(self, hour: int, dimension: str, value: str) -> Measured:
-        return self.measured.setdefault((hour, dimension, value), Measured(OF_LANE if dimension == ALL else OF_VALUE))
+        return self.measured.setdefault((hour, dimension, value), Measured())
 
     def _end(self, time: np.ndarray) -> np.ndarray:
         """The end of each row's first window, as `grid.first_end` has it."""
@@ -144,6 +103,8 @@ class LatenessWitness:
 
     def close(self) -> None:
         """Write what was seen; where a column is measured, the sketch of all rows is put together from its values'."""
+        if self._waiting:
+            self._measure()
         if not self.measured:
             return
         for (hour, dimension, _), part in list(self.measured.items()) if self.dimensions else ():

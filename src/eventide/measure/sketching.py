@@ -1,0 +1,74 @@
+"""Rows of one value as exact counts and a few sketches: evenly spaced ranks of a sorted chunk, denser where the tail begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import datasketches as ds
+import numpy as np
+
+from eventide.measure.quantiles import KLL_K
+
+RANKS = 256
+"""A chunk leaves so many ranks in a sketch, and fewer than twice as many: each stands for at most 0.4% of the chunk, itself in the middle."""
+TAIL, DENSER = 32, 16
+"""The largest 1/32 of a chunk leaves ranks 16 times as dense, because P99 and P99.9 lie there."""
+
+
+@dataclass
+class Measured:
+    """What was seen of one value in one hour: exact counts, and a sketch for each density of ranks."""
+
+    rows: int = 0
+    late_at_source: int = 0
+    late_at_window: int = 0
+    longest: int | None = None
+    sketches: dict[int, Any] = field(default_factory=dict)
+    """By stride: how many rows a rank stands for."""
+
+    def count(self, rows: int, late_at_source: int, late_at_window: int, longest: int) -> None:
+        """Some more rows."""
+        self.rows += rows
+        self.late_at_source += late_at_source
+        self.late_at_window += late_at_window
+        self.longest = longest if self.longest is None else max(self.longest, longest)
+
+    def sketch(self, stride: int, ranks: np.ndarray) -> None:
+        """Their lateness, by numbers that each stand for as many rows as the stride says."""
+        self._sketch(stride).update(ranks)
+
+    def merge(self, other: Measured) -> None:
+        """The sketches of a part of the rows."""
+        for stride, sketch in other.sketches.items():
+            self._sketch(stride).merge(sketch)
+
+    def _sketch(self, stride: int) -> Any:
+        if stride not in self.sketches:
+            self.sketches[stride] = ds.kll_doubles_sketch(KLL_K)
+        return self.sketches[stride]
+
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """One for each sketch; the counts stand in the first."""
+        counts = (self.rows, self.late_at_source, self.late_at_window)
+        for nth, (stride, sketch) in enumerate(sorted(self.sketches.items())):
+            yield (stride, *(counts if nth == 0 else (0, 0, 0)), self.longest, bytes(sketch.serialize()))
+
+
+def spaced(ascending: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """The ranks that stand for a sorted chunk, each with its stride.
+
+    >>> [(stride, len(ranks)) for stride, ranks in spaced(np.arange(100_000))]
+    [(256, 378), (16, 195)]
+    >>> [(stride, len(ranks)) for stride, ranks in spaced(np.arange(300))]
+    [(1, 300)]
+    """
+    stride = 1 << max(0, (len(ascending) // RANKS).bit_length() - 1)
+    if stride == 1:
+        yield 1, ascending
+        return
+    tail = len(ascending) - len(ascending) // TAIL
+    for step, part in ((stride, ascending[:tail]), (max(1, stride // DENSER), ascending[tail:])):
+        number = (len(part) + step // 2) // step
+        yield step, part[(2 * np.arange(number) + 1) * len(part) // (2 * number)]
