@@ -93,7 +93,7 @@ def measure_staged(sink: Any, name: str, count: int, folder: str, runner: Proces
     writer = sink.open(name, SHAPE)
     writer.deliver(batches(panes(0, half, 0), seed=1), Delivery("bench", name, 0, 0))
     load = pl.concat([panes(0, half, 1), panes(half, half, 0)]).sample(fraction=1, shuffle=True, seed=2)
-    files = [store.write_table("panes", 1, part) for part in load.iter_slices(count // 8)]
+    files = [store.write_table("panes", 1, f"{nth}", part) for nth, part in enumerate(load.iter_slices(count // 8))]
     started = time.perf_counter()
     deliver_staged(writer, runner, store, files, SHAPE.schema, Delivery("bench", name, 1, 1))
     seconds = time.perf_counter() - started

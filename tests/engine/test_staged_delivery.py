@@ -138,8 +138,8 @@ def test_parts_that_a_crash_of_the_server_emptied_are_staged_again(tmp_path: Pat
     panes = [pane for number in range(60) for pane in random_log(number)]
     store = Store(str(tmp_path))
     files = [
-        store.write_table("panes/o", 0, frame)
-        for part in (panes[::2], panes[1::2])
+        store.write_table("panes/o", 0, f"part-{nth}", frame)
+        for nth, part in enumerate((panes[::2], panes[1::2]))
         if isinstance(frame := pl.from_arrow(batch(part)[0]), pl.DataFrame)
     ]
     server = PostgresServer().start()
@@ -170,7 +170,7 @@ def test_what_an_executor_is_told_keeps_its_kind_and_no_password(
     frame = pl.from_arrow(batch([pane("w", 0, total=1, n=1)])[0])
     assert isinstance(frame, pl.DataFrame)
     store = Store(str(tmp_path))
-    files = [store.write_table("panes/o", 0, frame)]
+    files = [store.write_table("panes/o", 0, "all", frame)]
     writer = postgres(postgres_server.dsn, f"o{uuid.uuid4().hex[:6]}").open("o", SHAPE)
     wrong = postgres(postgres_server.dsn.replace(PASSWORD, "wr0ng-pass")).writer(
         postgres(postgres_server.dsn.replace(PASSWORD, "wr0ng-pass")).database(), writer.target, SHAPE

@@ -2,6 +2,8 @@
 
 import random
 from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -111,3 +113,53 @@ def test_every_point_of_the_curve_is_the_oracles_count(seed):
         assert (point.on_time, tuning.curve.refused(bound * SECOND)) == (pairs[0]["on_time"], pairs[0]["refused"])
         assert (point.admitted, point.refused) == (pairs[1]["admitted"], pairs[1]["refused"])
         assert sum(tuning.causes(bound * SECOND).values()) == pairs[0]["refused"]
+
+
+def refused_by_lane(events, window, bound, lanes):
+    """What the reference engine refuses of each lane."""
+    names = tuple(str(lane) for lane in range(lanes))
+    plan = Plan((SourcePlan(Bounded(bound), names),), window, (("n", aggregate.count()),), (OutputPlan("now", 0),))
+    engine, found = Reference(plan), dict.fromkeys(names, 0)
+    for event in events:
+        before = engine.state.pairs[0]["refused"]
+        engine.event(event)
+        found[event.lane] += engine.state.pairs[0]["refused"] - before
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_lane_that_loses_most_comes_first_and_what_its_mending_buys_is_counted(seed):
+    rng, window = random.Random(seed), Sliding(10 * SECOND, 10 * SECOND)
+    slow = str(rng.randrange(3))
+    delays = {name: (60 if name == slow else 1) for name in "012"}
+    events = [
+        replace(e, event_time=max(0, e.event_time - rng.randrange(delays[e.lane]) * SECOND))
+        for e in random_stream(seed, 3, 150, False)
+    ]
+    tuning = ask(events, window)
+    refused = {bound: refused_by_lane(events, window, bound * SECOND, 3) for bound in range(100)}
+    for bound in (0, 3, 20):
+        reports = tuning.lanes(bound * SECOND)
+        assert {r.lane[1]: r.late for r in reports} == refused[bound]
+        assert reports[0].late == max(refused[bound].values())
+        lost = sum(refused[bound].values())
+        assert all(r.late_share == pytest.approx(r.late / lost) for r in reports if lost)
+    for report in tuning.lanes():
+        rest = {b: sum(n for lane, n in found.items() if lane != report.lane[1]) for b, found in refused.items()}
+        least = next(b for b in range(100) if rest[b] <= 0.01 * len(events))
+        assert report.bound_without == least * SECOND
+    assert tuning.lanes(3 * SECOND)[0].lane == (0, slow)
+    assert tuning.lanes()[0].bound_without < tuning.bound
+
+
+@pytest.mark.parametrize("idle_after", [1, 5, 39, 40])
+def test_silences_are_held_against_idle_after_as_the_engine_holds_them(idle_after):
+    events = random_stream(7, 2, 400, True)
+    arrivals = defaultdict(list)
+    for event in events:
+        arrivals[event.lane].append(event.arrival)
+    gaps = [b - a for lane in arrivals.values() for a, b in pairwise(lane)]
+    _, report = ask(events, Sliding(10 * SECOND, 10 * SECOND), idle_after=(idle_after * SECOND,), chunk=7).idle()[0]
+    assert report.longest == max(gaps) and report.idle_after == idle_after * SECOND
+    assert report.fallen == sum(gap > idle_after * SECOND for gap in gaps)
+    assert report.p999 == pytest.approx(max(gaps), rel=1 / 16)

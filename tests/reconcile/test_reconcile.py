@@ -144,16 +144,23 @@ def test_folding_in_the_diverted_rows_gives_the_same_corrections_as_the_archive(
     assert query(tmp_path, f"select {COLUMNS} from upi_minute_corrections order by 1") == archive
 
 
-def test_corrections_by_hour_are_the_sums_of_those_by_window(spark, burst):
+@pytest.mark.parametrize(("by", "length"), [("minute", 16), ("hour", 13), ("day", 10)])
+def test_corrections_by_period_are_the_sums_of_those_by_window(spark, burst, by, length):
     tmp_path, pipeline, _ = burst
     plain = pipeline.outputs[0].aggregation
     additive = plain.stream.window(plain.window, plain.keys).agg(total=ev.sum("paise"), n=ev.count())
     out = additive.to("upi_minute", ev.sqlite(str(tmp_path / "upi.db")), late=ev.divert())
     sums = ev.Pipeline("upi", out, state=pipeline.state, archive=pipeline.archive)
-    reconcile(sums, by="hour", spark=spark)
-    hours = query(tmp_path, "select sum(total_correction), sum(rows), count(*) from upi_minute_corrections_by_hour")[0]
-    windows = query(tmp_path, "select sum(total_correction), sum(rows) from upi_minute_corrections")[0]
-    assert hours[:2] == windows and hours[2] <= 12
+    reconcile(pipeline, spark=spark)
+    for _ in range(2):
+        reconcile(sums, by=by, spark=spark)
+    values = "sum(total_correction), sum(n_correction), sum(rows)"
+    start = f"substr(window_start, 1, {length})"
+    wanted = query(tmp_path, f"select {start}, bank, {values} from upi_minute_corrections group by 1, 2 order by 1, 2")
+    table = f"upi_minute_corrections_by_{by}"
+    kept = query(tmp_path, f"select {start}, bank, total_correction, n_correction, rows from {table} order by 1, 2")
+    assert kept == wanted
+    assert len(kept) == {"minute": len(kept), "hour": 8, "day": 8}[by]
 
 
 def test_the_gap_to_an_outside_table_is_split_until_nothing_is_left(spark, burst):

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
-from eventide.engine.store import file_system
+from eventide.engine.store import file_system, put
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
@@ -54,9 +54,7 @@ class ArchiveWriter:
             directory = f"{base}/arrival_day={arrived}/event_day={happened}"
             body = io.BytesIO()
             pq.write_table(part.drop("__arrived", "__happened").to_arrow(), body, compression="zstd")
-            files.create_dir(directory, recursive=True)
-            with files.open_output_stream(f"{directory}/{name}") as stream:
-                stream.write(body.getbuffer())
+            put(files, f"{directory}/{name}", body.getbuffer())
         self.chunk += 1
 
     def close(self) -> None:

@@ -25,6 +25,13 @@ def clock_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if name in (source.event_time, source.arrival) or name in strategy)
 
 
+def mapped_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
+    """Of these columns, those that a source's maps read: every one, if a map does not say which."""
+    if not all(hasattr(change, "columns") for change in source.maps):
+        return frozenset(names)
+    return frozenset(column for change in source.maps for column in change.columns)
+
+
 def computed_with(pipeline: Any) -> frozenset[str] | None:
     """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
     whole = any(output.late.refused is not None for output in pipeline.outputs)
@@ -47,10 +54,7 @@ def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
     source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
     if pipeline.archive or needed is None:
         return kinds
-    if not all(hasattr(change, "columns") for change in source.maps):
-        return kinds  # a map that does not say which columns it reads may read any
-    own = {*clock_columns(source, kinds), *needed, *(pipeline.measure or ())}
-    own |= {column for change in source.maps for column in getattr(change, "columns", ())}
+    own = {*clock_columns(source, kinds), *mapped_columns(source, kinds), *needed, *(pipeline.measure or ())}
     return {name: kind for name, kind in kinds.items() if name in own}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from eventide.engine.store import Part, Store
+from eventide.engine.store import Part, Store, lane_name
 from eventide.kernel.bucket import bucket_of
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, instant
 from eventide.kernel.jsontext import json_of
@@ -83,9 +83,10 @@ def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: Lan
         kept = pl.concat(found.rows, how="diagonal_relaxed")
         keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
         parts += store.write("rows", batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
-    dead = (
-        [store.write_table("dead", batch, _dead_letters(pl.concat(found.dead, how="diagonal_relaxed")))] if found.dead else []
-    )
+    dead = []
+    if found.dead:
+        letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"))
+        dead.append(store.write_table("dead", batch, lane_name(lane), letters))
     return LaneAccount(lane, carry, found.progress, found.counts, parts, dead)
 
 

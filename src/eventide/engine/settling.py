@@ -172,7 +172,7 @@ class Settling:
     def _panes(self, index: int, panes: pl.DataFrame) -> None:
         table = pane_table(panes, self.shape, self.batch.moment.clock)
         name = self.shape.plan.outputs[index].name
-        path = self.store.write_table(f"panes/{name}", self.batch.number, table)
+        path = self.store.write_table(f"panes/{name}", self.batch.number, self._part, table)
         self.account.panes.append((index, path, len(table)))
 
     def _scope(self, late: pl.DataFrame, books: list[pl.DataFrame]) -> tuple[int, int]:
@@ -254,7 +254,13 @@ class Settling:
             return
         name = self.shape.plan.outputs[index].name
         table = late_rows(rows)
-        self.account.late.append((index, self.store.write_table(f"late/{name}", self.batch.number, table), len(table)))
+        path = self.store.write_table(f"late/{name}", self.batch.number, self._part, table)
+        self.account.late.append((index, path, len(table)))
+
+    @property
+    def _part(self) -> str:
+        """Each output has at most one file of panes and one of late rows from each bucket."""
+        return f"bucket-{self.bucket:05d}"
 
     def _add(self, kind: str, frame: pl.DataFrame, about: str, output: int = -1) -> None:
         self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import polars as pl
 import pyarrow as pa
@@ -13,6 +15,11 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from eventide.errors import EventideError
+from eventide.model.event import LaneId
+
+TRIAL = ".trial-"
+LONGEST = 150
+"""File names have at most 255 characters."""
 
 
 class StoreError(EventideError):
@@ -61,19 +68,19 @@ class Store:
         self._put(path, sink.getbuffer())
         return parts
 
-    def write_table(self, directory: str, batch: int, frame: pl.DataFrame) -> str:
-        """Write rows for users to read: a file below a directory, under the batch that made it."""
-        path = f"{directory}/batch={batch}/{uuid.uuid4().hex}.parquet"
+    def write_table(self, directory: str, batch: int, name: str, frame: pl.DataFrame) -> str:
+        """Write rows for users to read: a file below a directory, under the batch that made it.
+
+        The name says which part of the batch it is: a task that Spark runs again writes its file again, and no second one.
+        """
+        path = f"{directory}/batch={batch}/{name}.parquet"
         sink = io.BytesIO()
         pq.write_table(frame.to_arrow(), sink, compression="lz4")
         self._put(path, sink.getbuffer())
         return path
 
     def _put(self, path: str, body: memoryview) -> None:
-        full = f"{self._base}/{path}"
-        self._files.create_dir(full.rsplit("/", 1)[0], recursive=True)
-        with self._files.open_output_stream(full) as stream:
-            stream.write(body)
+        put(self._files, f"{self._base}/{path}", body)
 
     def read(self, parts: Iterable[Part], columns: list[str] | None = None) -> list[pl.DataFrame]:
         """The frames of parts, in their order."""
@@ -133,12 +140,36 @@ class Store:
     def files(self, path: str) -> list[str]:
         """The files below a path, at any depth, relative to the root."""
         chosen = pafs.FileSelector(f"{self._base}/{path}", recursive=True, allow_not_found=True)
-        found = [info.path for info in self._files.get_file_info(chosen) if info.type == pafs.FileType.File]
+        infos = [info for info in self._files.get_file_info(chosen) if info.type == pafs.FileType.File]
+        found = [info.path for info in infos if not info.base_name.startswith(TRIAL)]
         return sorted(full[full.index(self._base) + len(self._base) + 1 :] for full in found)
 
     def url(self, path: str) -> str:
         """A path as Spark reads it."""
         return f"{self.root.rstrip('/')}/{path}"
+
+
+def put(files: pafs.FileSystem, path: str, body: memoryview) -> None:
+    """Write a file that is there as a whole or not at all: object stores do so by themselves, on others it gets its name at the end."""
+    directory = path.rpartition("/")[0]
+    files.create_dir(directory, recursive=True)
+    trial = f"{directory}/{TRIAL}{uuid.uuid4().hex}" if isinstance(files, pafs.LocalFileSystem) else path
+    with files.open_output_stream(trial) as stream:
+        stream.write(body)
+    if trial != path:
+        files.move(trial, path)
+
+
+def lane_name(lane: LaneId) -> str:
+    """A lane as part of a file's name.
+
+    >>> lane_name((0, "north/1"))
+    '0-north%2F1'
+    """
+    quoted = quote(lane[1], safe="")
+    if len(quoted) > LONGEST:
+        quoted = f"{quoted[:LONGEST]}-{hashlib.sha256(lane[1].encode()).hexdigest()[:16]}"
+    return f"{lane[0]}-{quoted}"
 
 
 def _range(column: pl.Series) -> tuple[int, int]:

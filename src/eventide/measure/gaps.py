@@ -17,26 +17,24 @@ LEAST = 1_000
 class Gaps:
     """How long a lane was silent between two arrivals, in microseconds."""
 
+    idle_after: int | None = None
     counts: Counter[int] = field(default_factory=Counter)
     longest: int = 0
+    fallen: int = 0
+    """How many silences let the lane fall idle: those strictly longer than `idle_after`."""
 
     def see(self, gaps: np.ndarray) -> None:
         """Count some more."""
         if not len(gaps):
             return
         self.longest = max(self.longest, int(gaps.max()))
+        if self.idle_after is not None:
+            self.fallen += int((gaps > self.idle_after).sum())
         small = gaps < LEAST
         self.counts[0] += int(small.sum())
         values, numbers = np.unique(gaps[~small] // LEAST, return_counts=True)
         for value, number in zip(values.tolist(), numbers.tolist(), strict=True):
             self.counts[disorder_bucket(value)] += number
-
-    def longer_than(self, span: int) -> int:
-        """How many silences were longer than a span (its bucket counted in)."""
-        bucket = disorder_bucket(span // LEAST)
-        return sum(number for b, number in self.counts.items() if b > bucket) + (
-            self.counts[bucket] if self.longest > span and bucket_ceiling(bucket) * LEAST > span and bucket else 0
-        )
 
     def quantile(self, share: float) -> int:
         """A silence that this share of silences does not exceed, rounded up by at most a sixteenth."""

@@ -17,7 +17,7 @@ from eventide.engine.filefeed import FileFeed
 from eventide.engine.filereading import by_lane, chunks_of
 from eventide.engine.filerows import rows_of_files
 from eventide.engine.kafkafeed import KafkaFeed
-from eventide.engine.projection import clock_columns
+from eventide.engine.projection import clock_columns, mapped_columns
 from eventide.engine.union import united
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.measure.job import LaneHistory, Record, read_lane
@@ -104,7 +104,7 @@ def open_history(spark: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHist
 
 def _file_lanes(feed: FileFeed) -> list[LaneHistory]:
     source, kinds = feed.source, feed.reading.kinds
-    wanted = clock_columns(source, kinds)
+    wanted = clock_columns(source, kinds) | mapped_columns(source, kinds)
     reading = replace(feed.reading, kinds={name: kind for name, kind in kinds.items() if name in wanted})
     return [
         LaneHistory(lane, partial(chunks_of, files, source.format, reading, 0))

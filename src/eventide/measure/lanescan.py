@@ -14,6 +14,7 @@ from eventide.kernel.grid import first_end, last_end
 from eventide.kernel.scan import LaneCarry, LaneScanner
 from eventide.measure.curve import ALWAYS
 from eventide.measure.gaps import Gaps
+from eventide.measure.quantiles import KLL_K
 from eventide.model import aggregate
 from eventide.model.event import LaneId
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
@@ -21,7 +22,6 @@ from eventide.model.time import MIN_TIME
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding, Window
 
-KLL_K = 400
 END, WINDOWS, NUMBER, STEP, SEGMENT = "__end", "__windows", "__number", "__step", "__segment"
 
 
@@ -67,7 +67,7 @@ class CurveScanner(LaneScanner):
     def __init__(self, question: Question, lane: LaneId) -> None:
         super().__init__(question.shape(), lane, LaneCarry())
         self.question = question
-        self.facts = LaneFacts(lane)
+        self.facts = LaneFacts(lane, gaps=Gaps(question.idle_after[lane[0]]))
         self.behind: list[pl.DataFrame] = []
         self.joined: list[pl.DataFrame] = []
         self._sketch = ds.kll_doubles_sketch(KLL_K)

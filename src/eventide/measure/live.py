@@ -40,7 +40,7 @@ def compact(store: Store, batch: int) -> None:
     parts, old = _standing(store, batch)
     if parts.is_empty():
         return
-    store.write_table(f"{LATENESS}/merged", batch, merge_parts(parts))
+    store.write_table(f"{LATENESS}/merged", batch, "all", merge_parts(parts))
     store.delete(old)
 
 

@@ -209,7 +209,7 @@ class Tuning:
         for index, idle_after in enumerate(self.answer.question.idle_after):
             gaps = [f.gaps for lane, f in self.answer.facts.items() if lane[0] == index]
             longest = max((g.longest for g in gaps), default=0)
-            fallen = 0 if idle_after is None else sum(g.longer_than(idle_after) for g in gaps)
+            fallen = sum(g.fallen for g in gaps)
             p999 = max((g.quantile(0.999) for g in gaps), default=0)
             found.append((self.names[index], IdleReport(longest, p999, idle_after, fallen)))
         return found

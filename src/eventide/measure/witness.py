@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eventide.engine.store import Store
+from eventide.engine.store import Store, lane_name
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
 from eventide.measure.byvalue import Ascending, Groups
 from eventide.measure.sketching import Measured, spaced
@@ -112,4 +112,4 @@ class LatenessWitness:
                 self._of(hour, ALL, ALL).merge(part)
         place = (self.source, self.lane[1])
         lines = [(*place, *key, *line) for key, measured in self.measured.items() for line in measured.lines()]
-        self.store.write_table(LATENESS, self.batch, pl.DataFrame(lines, schema=SCHEMA, orient="row"))
+        self.store.write_table(LATENESS, self.batch, lane_name(self.lane), pl.DataFrame(lines, schema=SCHEMA, orient="row"))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.definition import Output
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.journal import Journal
+from eventide.engine.records import record_files
 from eventide.engine.session import local_session
 from eventide.errors import DefinitionError
 from eventide.model.time import Instant, instant, plus, show_instant
@@ -84,7 +85,7 @@ def reconcile(
 
 def _horizon(pipeline: Pipeline, output: Output) -> tuple[int, int]:
     """Up to which end windows are final, and the batch that says so."""
-    last = Journal(LocalFiles(str(pipeline.state))).last()
+    last = Journal(record_files(str(pipeline.state))).last()
     mark = last["ledger"]["frontier"]["watermark"] if last else None
     if last is None or mark is None:
         raise DefinitionError(
@@ -131,7 +132,7 @@ def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, n
 def _notes(pipeline: Pipeline, again: Replay, scope: Scope) -> list[str]:
     """Rows that no window holds, by name."""
     notes = [f"windows that end after {show_instant(scope.horizon)} may still change and are left out"]
-    last = Journal(LocalFiles(str(pipeline.state))).last()
+    last = Journal(record_files(str(pipeline.state))).last()
     heard = int(last["ledger"]["rows"].get("in", 0)) if last else 0
     if again.rows.get("in", 0) != heard:
         notes.append(
