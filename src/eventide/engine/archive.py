@@ -40,6 +40,7 @@ class ArchiveWriter:
     source: str
     generation: int = 0
     chunk: int = field(default=0, init=False)
+    written: list[str] = field(default_factory=list, init=False)
 
     def see(self, rows: pl.DataFrame) -> None:
         """Put a chunk away, cut by day of arrival and day of event."""
@@ -54,11 +55,13 @@ class ArchiveWriter:
             directory = f"{base}/arrival_day={arrived}/event_day={happened}"
             body = io.BytesIO()
             pq.write_table(part.drop("__arrived", "__happened").to_arrow(), body, compression="zstd")
-            put(files, f"{directory}/{name}", body.getbuffer())
+            self.written.append(f"{directory}/{name}")
+            put(files, self.written[-1], body.getbuffer())
         self.chunk += 1
 
-    def close(self) -> None:
-        """Every chunk is on its way already."""
+    def close(self) -> list[str]:
+        """Every chunk is on its way already; where it is."""
+        return self.written
 
 
 def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -107,11 +110,17 @@ def archived_files(pipeline: Any) -> list[ArchivedFile]:
 def files_of(root: str, generation: int, upto: int) -> list[ArchivedFile]:
     """The files of one generation up to a batch, lane by lane in order."""
     files, base = file_system(root)
+    listed = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
+    return by_name([info.path for info in listed], generation, upto)
+
+
+def by_name(paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
+    """Those of some files that belong to a generation and its batches up to one."""
     found = []
-    for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
-        match = NAME.search(info.path)
+    for path in paths:
+        match = NAME.search(path)
         if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
-            found.append(ArchivedFile(info.path, int(match[2]), (int(match[3]), unquote(match[4])), int(match[5])))
+            found.append(ArchivedFile(path, int(match[2]), (int(match[3]), unquote(match[4])), int(match[5])))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
 
 

@@ -12,20 +12,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide.engine.archive import NO_DAY, ArchivedFile, files_of
+from eventide.engine.archive import NO_DAY, ArchivedFile, by_name, files_of
 from eventide.engine.store import file_system
 from eventide.sinks.libraries import need
 
 DAYS = ("arrival_day", "event_day")
 
 
-def publish(root: str, generation: int, upto: int) -> None:
-    """Enter the files of all batches up to this one that the log does not have yet."""
+def publish(root: str, generation: int, upto: int, written: list[str] | None = None) -> None:
+    """Enter the files of all batches up to this one that the log does not have yet: those given, or else all that are there."""
     deltalake = need("deltalake", "delta")
     known = deltalake.DeltaTable.is_deltatable(root)
     table = deltalake.DeltaTable(root) if known else None
     entered = None if table is None else table.transaction_version(_writer(generation))
-    fresh = [file for file in files_of(root, generation, upto) if entered is None or file.batch > entered]
+    files = files_of(root, generation, upto) if written is None else by_name(written, generation, upto)
+    fresh = [file for file in files if entered is None or file.batch > entered]
     if not fresh:
         return
     facts = [_footer(file) for file in fresh]

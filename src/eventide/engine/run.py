@@ -173,14 +173,14 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
-        self._settle_watch()
+        self._settle_watch([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
             self.on_progress(report(self, result, clock))
         return result
 
-    def _settle_watch(self) -> None:
+    def _settle_watch(self, written: list[str] | None = None) -> None:
         if self.shape.watch is not None:
-            settle(self.pipeline, self.store, self.generation, self.ledger.batch)
+            settle(self.pipeline, self.store, self.generation, self.ledger.batch, written)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
         self.deliverer.deliver(result, clock, lambda: self.hook("between sinks"))

@@ -31,6 +31,8 @@ class LaneAccount:
     """Files of dead letters."""
     observed: list[Any] = field(default_factory=list)
     """What each map of the source saw, in the first account of a task; see `Observer`."""
+    witnessed: list[str] = field(default_factory=list)
+    """Files that a witness wrote and the driver must hear of."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -48,6 +50,7 @@ class LaneAccount:
             parts=[Part(**p) for p in raw["parts"]],
             dead=raw["dead"],
             observed=raw["observed"],
+            witnessed=raw["witnessed"],
         )
 
 
@@ -87,7 +90,7 @@ def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: Lan
     if found.dead:
         letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"))
         dead.append(store.write_table("dead", batch, lane_name(lane), letters))
-    return LaneAccount(lane, carry, found.progress, found.counts, parts, dead)
+    return LaneAccount(lane, carry, found.progress, found.counts, parts, dead, witnessed=found.witnessed)
 
 
 def by_bucket(frame: pl.DataFrame, keys: tuple[str, ...], buckets: int) -> list[tuple[int, pl.DataFrame]]:

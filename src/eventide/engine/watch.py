@@ -49,10 +49,9 @@ class All:
         for witness in self.witnesses:
             witness.see(rows)
 
-    def close(self) -> None:
+    def close(self) -> list[str]:
         """To each."""
-        for witness in self.witnesses:
-            witness.close()
+        return [path for witness in self.witnesses for path in witness.close()]
 
 
 def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
@@ -63,11 +62,11 @@ def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
     return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
 
 
-def settle(pipeline: Any, store: Store, generation: int, batch: int) -> None:
-    """What is due once a batch is committed: sketches put together, and the archive's log brought up to date.
+def settle(pipeline: Any, store: Store, generation: int, batch: int, written: list[str] | None) -> None:
+    """What is due once a batch is committed: sketches put together, and the archive's log brought up to date with what was written.
 
-    Done again at the start of a run, for a run that died between its last commit and this.
+    Done again at the start of a run, for a run that died between its last commit and this; then the archive itself is asked.
     """
     compact(store, batch)
     if pipeline.archive is not None and pipeline.archive_format == "delta":
-        publish(pipeline.archive, generation, batch)
+        publish(pipeline.archive, generation, batch, written)

@@ -42,8 +42,8 @@ class Witness(Protocol):
     def see(self, rows: pl.DataFrame) -> None:
         """The next rows of the lane."""
 
-    def close(self) -> None:
-        """The end of what was read."""
+    def close(self) -> list[str]:
+        """The end of what was read; the files that the driver must hear of."""
 
 
 Watch = Callable[[int, LaneId], Witness | None]

@@ -46,6 +46,7 @@ class Found:
     dead: list[pl.DataFrame] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    witnessed: list[str] = field(default_factory=list)
 
     def count(self, name: str, number: int) -> None:
         """Add to a counter."""
@@ -99,7 +100,7 @@ class LaneScanner:
                 self._progress_at(self.carry.last_arrival, self.carry.last_offset, self.carry.last_arrival)
             )
         if self.witness is not None:
-            self.witness.close()
+            self.found.witnessed = self.witness.close()
         self._merge_partials()
         for name, number in self.clock.counts.items():
             self.found.count(name, number)

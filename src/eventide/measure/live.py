@@ -40,8 +40,8 @@ def compact(store: Store, batch: int) -> None:
     parts, old = _standing(store, batch)
     if parts.is_empty():
         return
-    store.write_table(f"{LATENESS}/merged", batch, "all", merge_parts(parts))
-    store.delete(old)
+    merged = store.write_table(f"{LATENESS}/merged", batch, "all", merge_parts(parts))
+    store.delete(path for path in old if path != merged)
 
 
 def _standing(store: Store, upto: int) -> tuple[pl.DataFrame, list[str]]:

@@ -101,15 +101,16 @@ class LatenessWitness:
         grid = self.window.offset + self.window.size
         return (time - grid) // self.window.slide * self.window.slide + self.window.slide + grid
 
-    def close(self) -> None:
+    def close(self) -> list[str]:
         """Write what was seen; where a column is measured, the sketch of all rows is put together from its values'."""
         if self._waiting:
             self._measure()
         if not self.measured:
-            return
+            return []
         for (hour, dimension, _), part in list(self.measured.items()) if self.dimensions else ():
             if dimension == self.dimensions[0]:
                 self._of(hour, ALL, ALL).merge(part)
         place = (self.source, self.lane[1])
         lines = [(*place, *key, *line) for key, measured in self.measured.items() for line in measured.lines()]
         self.store.write_table(LATENESS, self.batch, lane_name(self.lane), pl.DataFrame(lines, schema=SCHEMA, orient="row"))
+        return []
