@@ -94,7 +94,7 @@ def _fisher(k: int, n: int, rest: int, others: int) -> float:
     """Two-sided, by doubling the tail of the hypergeometric distribution on the side of k.
 
     >>> round(_fisher(8, 10, 1, 10), 6)  # choose among 20 rows, 9 of them late
-    0.010955
+    0.005477
     """
     late, rows = k + rest, n + others
     chance = exp(_choose(late, k) + _choose(rows - late, n - k) - _choose(rows, n))

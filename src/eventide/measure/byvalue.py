@@ -44,7 +44,7 @@ class Groups:
 
     def largest(self, numbers: np.ndarray, nearly: np.ndarray) -> np.ndarray:
         """The largest number of each code, given numbers that are nearly as large."""
-        rows = np.flatnonzero(numbers >= nearly.min())
+        rows = np.flatnonzero(numbers >= int(nearly.min()))
         found = np.full(self.size, np.iinfo(np.int64).min)
         np.maximum.at(found, self.codes[rows], numbers[rows])
         return found
@@ -67,10 +67,14 @@ class Ascending:
         base = int(numbers.min()) - SHIFT
         if bits < FEWEST_BITS or base < -FARTHEST:
             return cls._exact(numbers, groups.codes if groups else np.zeros(len(numbers), dtype=np.uint32), size)
-        floats = (numbers - base).astype(np.float32).view(np.uint32)
-        least = floats.min()
-        shift = np.uint32(max(0, int(floats.max() - least).bit_length() - bits))
-        keys = (floats - least) >> shift
+        least, most = np.array([SHIFT, int(numbers.max()) - base], dtype=np.float32).view(np.uint32)
+        shift = np.uint32(max(0, int(most - least).bit_length() - bits))
+        floats = np.empty(len(numbers), dtype=np.float32)
+        np.subtract(numbers, base, out=floats, casting="unsafe")
+        # Floats above zero are in the order of their bits.
+        keys = floats.view(np.uint32)
+        keys -= least
+        keys >>= shift
         if groups:
             keys |= groups.codes << np.uint32(bits)
         keys.sort()
@@ -88,16 +92,20 @@ class Ascending:
     def nearly_largest(self) -> np.ndarray:
         """For each group that has numbers, one a little below its largest."""
         tops = self.unpack(self.keys[self.edges[1:][self.present] - 1])
-        return np.asarray(tops - (tops - self.base) * COARSEST - 1)
+        return np.floor(tops - (tops - self.base) * COARSEST - 1).astype(np.int64)
 
     @property
     def present(self) -> np.ndarray:
         """The codes of the groups that have numbers."""
         return np.flatnonzero(self.edges[1:] > self.edges[:-1])
 
-    def group(self, code: int) -> np.ndarray:
-        """The keys of one group."""
-        return self.keys[self.edges[code] : self.edges[code + 1]]
+    def rows(self, code: int) -> int:
+        """How many numbers a group has."""
+        return int(self.edges[code + 1] - self.edges[code])
+
+    def numbers(self, places: np.ndarray) -> np.ndarray:
+        """The numbers at some places of the order."""
+        return self.unpack(self.keys[places])
 
 
 def _codes(column: pl.Series) -> np.ndarray:

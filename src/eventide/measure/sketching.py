@@ -13,6 +13,7 @@ from eventide.measure.quantiles import KLL_K
 
 RANKS = 256
 """A chunk leaves so many ranks in a sketch, and fewer than twice as many: each stands for at most 0.4% of the chunk, itself in the middle."""
+ODD = 2 * np.arange(2 * RANKS) + 1
 TAIL, DENSER = 32, 16
 """The largest 1/32 of a chunk leaves ranks 16 times as dense, because P99 and P99.9 lie there."""
 
@@ -56,19 +57,22 @@ class Measured:
             yield (stride, *(counts if nth == 0 else (0, 0, 0)), self.longest, bytes(sketch.serialize()))
 
 
-def spaced(ascending: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """The ranks that stand for a sorted chunk, each with its stride.
+def spaced(rows: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The places that stand for so many rows in ascending order: how many rows each stands for, and the places.
 
-    >>> [(stride, len(ranks)) for stride, ranks in spaced(np.arange(100_000))]
+    >>> [(stride, len(places)) for stride, places in spaced(100_000)]
     [(256, 378), (16, 195)]
-    >>> [(stride, len(ranks)) for stride, ranks in spaced(np.arange(300))]
-    [(1, 300)]
+    >>> [(stride, places.tolist()) for stride, places in spaced(3)]
+    [(1, [0, 1, 2])]
     """
-    stride = 1 << max(0, (len(ascending) // RANKS).bit_length() - 1)
-    if stride == 1:
-        yield 1, ascending
-        return
-    tail = len(ascending) - len(ascending) // TAIL
-    for step, part in ((stride, ascending[:tail]), (max(1, stride // DENSER), ascending[tail:])):
-        number = (len(part) + step // 2) // step
-        yield step, part[(2 * np.arange(number) + 1) * len(part) // (2 * number)]
+    stride = 1 << max(0, (rows // RANKS).bit_length() - 1)
+    tail = rows // TAIL if stride > 1 else 0
+    yield stride, _middles(rows - tail, stride)
+    if tail:
+        yield max(1, stride // DENSER), _middles(tail, max(1, stride // DENSER)) + (rows - tail)
+
+
+def _middles(rows: int, stride: int) -> np.ndarray:
+    """The middle of each of so many equal parts."""
+    parts = (rows + stride // 2) // stride
+    return ODD[:parts] * rows // (2 * parts)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import time
 from typing import Any
 
 import pytest
 
-from eventide.registry import compatibility
 from eventide.registry.compatibility import LEVELS, InvalidSchema, check, check_level, conflict, parse
-from eventide.registry.compatibility.avro import text
-from eventide.registry.compatibility.jsonschema import matching
-
-
-def test_examples_in_the_docstrings_are_true() -> None:
-    for module in (compatibility, text, matching):
-        assert doctest.testmod(module).failed == 0
 
 
 def record(*fields: str, **defaults: int) -> Any:

@@ -1,4 +1,4 @@
-"""Docstring examples are run."""
+"""Docstring examples are run, in every module."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ import pkgutil
 
 import pytest
 
-import eventide.model
-import eventide.testing
+import eventide
 
-MODULES = [
-    f"{package.__name__}.{module.name}"
-    for package in (eventide.model, eventide.testing)
-    for module in pkgutil.iter_modules(package.__path__)
-]
+MODULES = [module.name for module in pkgutil.walk_packages(eventide.__path__, "eventide.")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -26,4 +21,4 @@ def test_the_examples_in_the_docstrings_print_what_they_say(name: str) -> None:
 def test_there_are_examples_to_run() -> None:
     finder = doctest.DocTestFinder()
     examples = [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
-    assert len(examples) >= 25
+    assert len(examples) >= 90
