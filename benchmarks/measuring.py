@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -95,7 +96,8 @@ def scan(root: str, measure: Any) -> float:
     state = tempfile.mkdtemp(prefix="measuring-")
     store, pipeline = Store(state), defined(root, state, measure)
     source = pipeline.aggregation.stream.sources[0]
-    shape = Shape(pipeline.plan(), ("bank",), (), 2, (), watch_of(pipeline, store, 0), computed_with(pipeline))
+    plan = replace(pipeline.plan(), sources=(replace(pipeline.plan().sources[0], lanes=("0", "1")),))
+    shape = Shape(plan, ("bank",), (), 2, (), watch_of(pipeline, store, 0), computed_with(pipeline))
     kinds = {n: k for n, k in KINDS.items() if n != "region" or n in (pipeline.measure or ())}
     reading = Reading(0, "payments", kinds, "ts", source.watermark, "at", coded=only_measured(pipeline, source))
     files = [LandedFile(f"{root}/0/payments.parquet", 0, "0")]

@@ -11,7 +11,7 @@ import polars as pl
 from eventide.engine.store import Store, lane_name
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
 from eventide.measure.byvalue import Ascending, Groups
-from eventide.measure.sketching import Measured, spaced
+from eventide.measure.sketching import Measured, drawn, spaced
 from eventide.model.event import LaneId
 from eventide.model.window import Sliding, Window
 
@@ -71,7 +71,8 @@ class LatenessWitness:
         everything = self._of(hour, ALL, ALL)
         everything.count(len(rows), len(behind), len(missed), int(late.max()))
         if not self.dimensions:
-            _sketch(Ascending.of(late), {0: everything})
+            each, places = drawn(len(late))
+            _sketch(Ascending.of(late if each == 1 else late[places]), {0: everything}, each)
         for dimension in self.dimensions:
             self._by_value(hour, dimension, rows[dimension], late, behind, missed)
 
@@ -114,8 +115,11 @@ class LatenessWitness:
         return []
 
 
-def _sketch(ascending: Ascending, groups: dict[int, Measured]) -> None:
-    """Give each group's sketches its ranks; they are looked up all at once, which costs less than group by group."""
+def _sketch(ascending: Ascending, groups: dict[int, Measured], each: int = 1) -> None:
+    """Give each group's sketches its ranks, where a number stands for `each` rows.
+
+    They are looked up all at once, which costs less than group by group.
+    """
     wanted = [
         (m, stride, places + ascending.edges[code])
         for code, m in groups.items()
@@ -124,5 +128,5 @@ def _sketch(ascending: Ascending, groups: dict[int, Measured]) -> None:
     numbers = ascending.numbers(np.concatenate([places for _, _, places in wanted]))
     start = 0
     for measured, stride, places in wanted:
-        measured.sketch(stride, numbers[start : start + len(places)])
+        measured.sketch(stride * each, numbers[start : start + len(places)])
         start += len(places)
