@@ -1,10 +1,10 @@
-"""What measuring lateness costs: CPU seconds with and without it, in alternating pairs, with an interval.
+"""What measuring lateness costs a whole pipeline on Spark: CPU seconds of driver, JVM and workers.
 
-    python benchmarks/measuring.py [--pairs 9] [--rows 8000000] [--scan-rows 2000000]
+    python benchmarks/measuring.py [--pairs 15] [--rows 8000000]
 
-First what a user pays: the whole pipeline on Spark over Parquet files, CPU seconds of driver, JVM and workers, on a warm session with a
-fresh state each time. Then the scan alone, which is what a worker does with a lane's file: read, decode, run the kernel, write partials
-(and, when measuring, the sketches). CPU seconds, not wall time, so that neighbours count less.
+Twice: in alternating pairs of runs with and without it, on a warm session with a fresh state each time, with an interval; and timed inside
+the workers, as a share of the CPU seconds of the same run. The first counts everything, a column that must be read for it too, but two runs
+of the same work differ by a tenth on a shared machine; in the second that cancels out.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
@@ -26,28 +29,15 @@ import polars as pl
 from processes import cpu, in_pairs, shown
 
 import eventide as ev
-from eventide.engine.decode import Reading
-from eventide.engine.filereading import LandedFile, chunks_of
-from eventide.engine.projection import computed_with, only_measured
-from eventide.engine.scanning import scan_lane
+from eventide.engine import run as engine_run
 from eventide.engine.session import local_session
-from eventide.engine.store import Store
 from eventide.engine.watch import watch_of
-from eventide.kernel.columns import Shape
-from eventide.kernel.scan import LaneCarry
-from eventide.measure.witness import LatenessWitness
-from eventide.model.time import MIN_TIME
 
 SECOND = 1_000_000
 LANES = 2
+WARM = 12
+"""So many pairs go by until the JVM has compiled what it will compile; before that its CPU seconds differ by a third."""
 DDL = "ts timestamp, at timestamp, bank bigint, paise bigint, region string"
-KINDS = {
-    "ts": pl.Datetime("us", "UTC"),
-    "at": pl.Datetime("us", "UTC"),
-    "bank": pl.Int64(),
-    "paise": pl.Int64(),
-    "region": pl.String(),
-}
 CASES: tuple[tuple[str, Any], ...] = (("by source and lane", True), ("by a column of 20 values too", ["region"]))
 
 
@@ -91,79 +81,73 @@ def run(root: str, spark: Any, rows: int, measure: Any) -> float:
     return spent
 
 
-def scan(root: str, measure: Any) -> float:
-    """The scan of one lane in this process."""
-    state = tempfile.mkdtemp(prefix="measuring-")
-    store, pipeline = Store(state), defined(root, state, measure)
-    source = pipeline.aggregation.stream.sources[0]
-    plan = replace(pipeline.plan(), sources=(replace(pipeline.plan().sources[0], lanes=("0", "1")),))
-    shape = Shape(plan, ("bank",), (), 2, (), watch_of(pipeline, store, 0), computed_with(pipeline))
-    kinds = {n: k for n, k in KINDS.items() if n != "region" or n in (pipeline.measure or ())}
-    reading = Reading(0, "payments", kinds, "ts", source.watermark, "at", coded=only_measured(pipeline, source))
-    files = [LandedFile(f"{root}/0/payments.parquet", 0, "0")]
-    start = time.process_time()
-    scan_lane(shape, store, 0, (0, "0"), LaneCarry(), MIN_TIME, chunks_of(files, "parquet", reading, 0))
-    spent = time.process_time() - start
-    shutil.rmtree(state)
-    return spent
+@dataclass
+class TimedWitness:
+    """Notes the CPU seconds that the measuring of one lane took."""
+
+    inner: Any
+    notes: str
+    spent: float = field(default=0.0, init=False)
+
+    def see(self, rows: pl.DataFrame) -> None:
+        self._timed(partial(self.inner.see, rows))
+
+    def close(self) -> list[str]:
+        told: list[str] = self._timed(self.inner.close)
+        handle, _ = tempfile.mkstemp(dir=self.notes)
+        os.write(handle, str(self.spent).encode())
+        os.close(handle)
+        return told
+
+    def _timed(self, work: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        result = work()
+        self.spent += time.process_time() - start
+        return result
 
 
-class Inside:
-    """The CPU seconds spent within the measuring itself: steadier than a difference of two runs on a busy machine."""
+@dataclass(frozen=True)
+class TimedWatch:
+    """Travels to the workers in the place of the pipeline's own watch."""
 
-    spent = 0.0
+    inner: Any
+    notes: str
 
-    @classmethod
-    def watch(cls) -> None:
-        for name in ("see", "close"):
-            setattr(LatenessWitness, name, cls._timed(getattr(LatenessWitness, name)))
-
-    @classmethod
-    def _timed(cls, method: Callable[..., None]) -> Callable[..., None]:
-        def timed(*arguments: Any) -> None:
-            start = time.process_time()
-            method(*arguments)
-            cls.spent += time.process_time() - start
-
-        return timed
-
-    @classmethod
-    def share(cls, root: str, measure: Any) -> float:
-        cls.spent = 0.0
-        whole = scan(root, measure)
-        return cls.spent / (whole - cls.spent)
+    def __call__(self, batch: int, lane: Any) -> TimedWitness:
+        return TimedWitness(self.inner(batch, lane), self.notes)
 
 
-def compare(name: str, measured: Callable[[Any], float], measure: Any, pairs: int, warm: int) -> None:
-    for _ in range(warm):
-        measured(False), measured(measure)
-    found = in_pairs(partial(measured, False), partial(measured, measure), pairs)
-    without = sorted(spent for spent, _ in found)[pairs // 2]
-    print(f"  {name:<29} {shown([b / a - 1 for a, b in found])} of {without:.2f} CPU s, {pairs} pairs", flush=True)
+def inside(measured: Callable[[Any], float], measure: Any, notes: str) -> float:
+    """The share of a run that was spent within the measuring, of what was spent elsewhere."""
+    with patch.object(engine_run, "watch_of", lambda *given: TimedWatch(watch_of(*given), notes)):
+        whole = measured(measure)
+    files = list(Path(notes).iterdir())
+    assert len(files) == LANES, files
+    spent = sum(float(file.read_text()) for file in files)
+    for file in files:
+        file.unlink()
+    return spent / (whole - spent)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--rows", type=int, default=8_000_000)
-    parser.add_argument("--scan-rows", type=int, default=2_000_000)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        if asked.rows:
-            land(asked.rows, f"{directory}/whole")
-            spark = local_session(name="measuring")
-            print(f"the whole pipeline on Spark, {asked.rows:,} rows, 1,000 keys", flush=True)
-            for name, measure in CASES:
-                compare(name, partial(run, f"{directory}/whole", spark, asked.rows), measure, asked.pairs, 3)
-            spark.stop()
-        land(asked.scan_rows * LANES, f"{directory}/scan")
-        print(f"the scan alone, {asked.scan_rows:,} rows", flush=True)
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as notes:
+        land(asked.rows, f"{directory}/landing")
+        spark = local_session(name="measuring")
+        measured = partial(run, f"{directory}/landing", spark, asked.rows)
+        print(f"the whole pipeline on Spark, {asked.rows:,} rows, 1,000 keys", flush=True)
         for name, measure in CASES:
-            compare(name, partial(scan, f"{directory}/scan"), measure, asked.pairs, 1)
-        Inside.watch()
-        for name, measure in CASES:
-            shares = [Inside.share(f"{directory}/scan", measure) for _ in range(asked.pairs)]
-            print(f"  {name:<29} {shown(shares)} timed within the measuring", flush=True)
+            for _ in range(WARM):
+                measured(False), measured(measure)
+            shares = [inside(measured, measure, notes) for _ in range(15)]
+            print(f"  {name:<29} {shown(shares)} timed within the measuring, 15 runs", flush=True)
+            found = in_pairs(partial(measured, False), partial(measured, measure), asked.pairs)
+            without = statistics.median(spent for spent, _ in found)
+            print(f"  {'':<29} {shown([b / a - 1 for a, b in found])} of {without:.2f} CPU s, {asked.pairs} pairs", flush=True)
+        spark.stop()
 
 
 if __name__ == "__main__":

@@ -106,3 +106,16 @@ def test_the_curve_is_drawn_in_three_ways_and_names_are_text(spark, delayed, tmp
     assert drawn.startswith(begins)
     if name.endswith(".html"):
         assert b"watermark=ev.bounded" in drawn and b"<b>" not in drawn
+
+
+@pytest.mark.parametrize("option", ["--bounds", "--allowed", "--budget"])
+def test_a_span_that_is_none_is_said_before_history_is_read(tmp_path, option):
+    asked = ["tune", "--history", str(tmp_path), "--window", "1 minute", option, "soon"]
+    done = CliRunner().invoke(main, asked)
+    assert done.exit_code == 1 and "'soon'" in done.output and isinstance(done.exception, SystemExit)
+
+
+def test_a_map_reads_its_columns_in_the_history_too(spark, tmp_path):
+    landed(delayed_stream(), tmp_path)
+    plain, mapped = source(tmp_path), source(tmp_path).map(lambda rows: rows.filter(pl.col("part").is_not_null()))
+    assert tune(mapped, ev.tumbling("10 s"), spark=spark).curve == tune(plain, ev.tumbling("10 s"), spark=spark).curve

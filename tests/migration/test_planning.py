@@ -11,6 +11,7 @@ from eventide.migration.mapping import Change
 from eventide.migration.pairing import Said
 from eventide.migration.plan import Plan
 from eventide.migration.planning import Additive, contracted, expanded, propose
+from eventide.migration.shape.language import language
 from eventide.registry.compatibility import check_level, parse
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, field_names, record
 
@@ -148,6 +149,11 @@ def test_json_schemas_are_planned_too():
     assert (sorted(both["properties"]), both["required"]) == (["at", "day", "id"], ["id", "day"])
     gone = json.loads(contracted(found, json.dumps(both)))
     assert (sorted(gone["properties"]), gone["required"]) == (["at", "id"], ["id"])
+
+
+def test_a_json_schema_that_requires_nothing_any_more_has_no_empty_list():
+    text = json.dumps({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]})
+    assert "required" not in json.loads(language("JSON").loosened(text, ["id"]))
 
 
 def test_an_expression_must_parse_and_read_what_is_there():

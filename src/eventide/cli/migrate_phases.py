@@ -12,6 +12,11 @@ from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, answered, ask, pairs,
 from eventide.migration.phase import Phase
 
 WHY = click.option("--because", "why", default="", help="Why, for the audit log.")
+FORWARD = click.option("--forward", multiple=True, metavar="NEW=SQL", help="A new field computed from the old ones.")
+BACKWARD = click.option("--backward", multiple=True, metavar="OLD=SQL", help="An old field computed from the new ones.")
+SETTINGS = click.option(
+    "--set", "policy", multiple=True, metavar="NAME=VALUE", help="A hold, budget or other setting; see the docs."
+)
 _PHASES = click.Choice(["plan", "expand", "dual_write", "migrate", "contract_ready", "contracted"])
 
 
@@ -22,9 +27,9 @@ _PHASES = click.Choice(["plan", "expand", "dual_write", "migrate", "contract_rea
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="This field became that one.")
 @click.option("--meaning", multiple=True, metavar="FIELD=NEW_NAME", help="This field changes its meaning, under a new name.")
 @click.option("--call", multiple=True, metavar="FIELD=NEW_NAME", help="What to call a field that changes its type in place.")
-@click.option("--forward", multiple=True, metavar="NEW=SQL", help="A new field computed from the old ones.")
-@click.option("--backward", multiple=True, metavar="OLD=SQL", help="An old field computed from the new ones.")
-@click.option("--set", "policy", multiple=True, metavar="NAME=VALUE", help="A hold, budget or other setting; see the docs.")
+@FORWARD
+@BACKWARD
+@SETTINGS
 @URL
 @TOKEN
 @AS_JSON
@@ -65,9 +70,9 @@ def plan(
 
 @click.command()
 @click.argument("name")
-@click.option("--forward", multiple=True, metavar="NEW=SQL", help="A new field computed from the old ones.")
-@click.option("--backward", multiple=True, metavar="OLD=SQL", help="An old field computed from the new ones.")
-@click.option("--set", "policy", multiple=True, metavar="NAME=VALUE", help="A hold, budget or other setting.")
+@FORWARD
+@BACKWARD
+@SETTINGS
 @WHY
 @URL
 @TOKEN

@@ -48,8 +48,9 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
     """Measure the latency/completeness curve of a PIPELINE's history (or of --history) in one Spark job."""
     if (pipeline is None) == (asked["history"] is None):
         raise click.UsageError("give either the file of a pipeline, or --history with a directory of events.")
-    bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
     try:
+        bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
+        budget = duration(asked["budget"], what="--budget") if asked["budget"] else None
         if plot:
             check_plot(plot)
         window = _window(asked["window"])
@@ -70,7 +71,6 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
             click.echo(text)
             return
         Path(json_to).write_text(text + "\n")
-    budget = duration(asked["budget"], what="--budget") if asked["budget"] else None
     show(tuning, bounds, allowed, budget)
 
 

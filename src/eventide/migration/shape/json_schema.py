@@ -45,10 +45,7 @@ class JsonLanguage:
             at = _object_at(root, parent)
             if at is not None:
                 at.get("properties", {}).pop(name, None)
-                if name in at.get("required", ()):
-                    at["required"] = [n for n in at["required"] if n != name]
-                    if not at["required"]:
-                        del at["required"]
+                _require_no_more(at, name)
         return json.dumps(root)
 
     def loosened(self, text: str, paths: Sequence[str]) -> str:
@@ -57,8 +54,8 @@ class JsonLanguage:
         for path in paths:
             parent, _, name = path.rpartition(".")
             at = _object_at(root, parent)
-            if at is not None and name in at.get("required", ()):
-                at["required"] = [n for n in at["required"] if n != name]
+            if at is not None:
+                _require_no_more(at, name)
         return json.dumps(root)
 
     def renamed(self, addition: Addition, name: str) -> Addition:
@@ -70,6 +67,15 @@ class JsonLanguage:
         parent, _, name = path.rpartition(".")
         at = _object_at(_root(text), parent)
         return at.get("properties", {}).get(name) if at else None
+
+
+def _require_no_more(node: Any, name: str) -> None:
+    """Draft 4 forbids an empty list, so the last name takes it along."""
+    rest = [each for each in node.get("required", ()) if each != name]
+    if rest:
+        node["required"] = rest
+    else:
+        node.pop("required", None)
 
 
 def _root(text: str) -> Any:
