@@ -162,6 +162,12 @@ class Pipeline:
 
         return read_lateness(self)
 
+    def past_lateness(self, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Any:
+        """The same over history (by default the archive), by any columns: for a run that did not measure itself, or not by these."""
+        from eventide.measure.past import past_lateness
+
+        return past_lateness(self, by, history, spark, **columns)
+
     def windows(self, spark: Any) -> Any:
         """Every window known: open, closed (and when), or final."""
         from eventide.engine.tables import windows

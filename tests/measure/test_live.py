@@ -6,8 +6,10 @@ import os
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import eventide as ev
+from eventide.cli.main import main
 from eventide.engine.archive import archived_files
 from eventide.engine.run import Run
 from eventide.engine.store import Store
@@ -231,3 +233,37 @@ def test_a_run_reports_its_own_lateness(ran):
     assert line["max"] == (rows["at"] - rows["ts"]).max() // dt.timedelta(microseconds=1)
     assert {x["value"] for x in measured.by("value", dimension="bank")} == {"0", "1", "2"}
     assert merge_parts(measured.parts, ("source",))["rows"].sum() == 6_000  # once for all, once by bank
+
+
+def test_the_archive_measured_by_a_column_says_what_the_run_said(spark, ran):
+    pipeline, _ = ran
+    past, live = pipeline.past_lateness(["bank"], spark=spark), pipeline.lateness()
+
+    def exact(lines):
+        return [{k: v for k, v in line.items() if not k.startswith("p")} for line in lines]
+
+    assert exact(past.by("lane", "hour")) == exact(live.by("lane", "hour"))
+    assert exact(past.by("hour", "value", dimension="bank")) == exact(live.by("hour", "value", dimension="bank"))
+    assert all(line["p999"] <= line["max"] for line in (*past.by("hour"), *live.by("hour")))
+    assert past.counts("bank") == live.counts("bank") and past.shares == live.shares
+    assert past.verdicts("minutes") == live.verdicts("minutes") and past.causes("minutes") == live.causes("minutes")
+    assert pipeline.archived(spark).count() == 3_000  # nothing was added
+
+
+def test_the_command_measures_the_archive_by_columns_that_the_run_did_not(spark, ran, tmp_path):
+    pipeline, _ = ran
+    place = tmp_path / "upi.py"
+    landing = pipeline.aggregation.stream.sources[0].path
+    place.write_text(
+        "import eventide as ev\n"
+        f"payments = ev.files('payments', {landing!r}, event_time='ts', arrival='at', watermark=ev.bounded('30 s'), files_per_batch=1,"
+        " schema='ts timestamp, at timestamp, bank string, paise bigint')\n"
+        "minutes = payments.window(ev.tumbling('1 minute'), by='bank').agg(total=ev.sum('paise'), n=ev.count())\n"
+        f"pipeline = ev.Pipeline('upi', minutes.to('minutes', late=ev.accumulate('5 minutes')), state={pipeline.state!r},"
+        f" archive={pipeline.archive!r})\n"
+    )
+    done = CliRunner().invoke(main, ["lateness", str(place), "--archive", "--column", "bank"])
+    assert done.exit_code == 0, done.output
+    assert "3,000 rows" in done.output and "By bank" in done.output
+    refused = CliRunner().invoke(main, ["lateness", str(place), "--column", "bank"])
+    assert refused.exit_code == 2 and "--archive" in refused.output

@@ -1,4 +1,4 @@
-"""`eventide lateness`: how late a pipeline's events come, why, and who loses most, as the pipeline measured it while it ran."""
+"""`eventide lateness`: how late a pipeline's events come, why, and who loses most: as it measured while it ran, or over its archive."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ MOST_VALUES = 20
 @click.command()
 @click.argument("pipeline", type=click.Path(exists=True, dir_okay=False))
 @click.option("--by", type=click.Choice(["lane", "hour"]), default="lane", show_default=True, help="The lines to show.")
-def lateness(pipeline: str, by: str) -> None:
+@click.option("--archive", is_flag=True, help="Measure everything in the archive, instead of what the run measured of itself.")
+@click.option("--column", "columns", multiple=True, help="With --archive: measure by this column too (may be repeated).")
+def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...]) -> None:
     """Show what a PIPELINE has measured of its lateness: percentiles, late rows by cause, and bias by column."""
+    if columns and not archive:
+        raise click.UsageError(
+            '--column goes with --archive; a run measures by the columns of Pipeline(…, measure=["region"]).'
+        )
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
     try:
         defined = load(pipeline)
-        measured = defined.lateness()
+        measured = defined.past_lateness(columns) if archive else defined.lateness()
     except EventideError as error:
         raise click.ClickException(str(error)) from error
     names = ("source", "lane") if by == "lane" else ("source", "hour")
@@ -37,7 +43,7 @@ def lateness(pipeline: str, by: str) -> None:
         f"\n  out of order {shares['out_of_order']:.2%}, late at source {shares['late_at_source']:.2%}, dead letters {shares['dead']:.2%}"
     )
     _show_causes(console, measured)
-    for column in defined.measure or ():
+    for column in columns if archive else defined.measure or ():
         _show_column(console, measured, column)
     console.print()
 

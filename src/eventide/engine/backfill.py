@@ -111,4 +111,5 @@ def _over(pipeline: Any, sources: tuple[FrameSource, ...], state: str) -> Any:
     return Pipeline(
         pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle, dead_letters=pipeline.dead_letter_sink,
         buckets=pipeline.buckets, generation=pipeline.generation + 1,
+        measure=False if pipeline.measure is None else pipeline.measure or True,
     )  # fmt: skip

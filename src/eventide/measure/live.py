@@ -54,6 +54,18 @@ def _standing(store: Store, upto: int) -> tuple[pl.DataFrame, list[str]]:
     return (pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)), old
 
 
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+
+
+def _line(part: pl.DataFrame) -> dict[str, Any]:
+    rows, longest = int(part["rows"].sum()), int(part["longest"].max() or 0)  # type: ignore[arg-type]
+    quantiles = Weighted.of(zip(part["sketch"], part["stride"], strict=True))
+    # Sketched numbers are rounded in their seventh digit; the largest is not.
+    shown = {label: None if (at := quantiles.at(share)) is None else min(at, longest) for label, share in SHARES.items()}
+    late = {name: int(part[name].sum()) / max(1, rows) for name in ("late_at_source", "late_at_window")}
+    return {"rows": rows, **shown, "max": longest, **late}
+
+
 @dataclass(frozen=True)
 class Lateness:
     """What a pipeline has measured of itself."""
@@ -77,21 +89,7 @@ class Lateness:
         merged = merge_parts(chosen, key) if len(chosen) else chosen
         lines = []
         for values, part in merged.partition_by(list(names), as_dict=True).items() if names else [((), merged)]:
-            rows = int(part["rows"].sum())
-            quantiles = Weighted.of(zip(part["sketch"], part["stride"], strict=True))
-            lines.append(
-                {
-                    **dict(zip(names, values, strict=True)),
-                    "rows": rows,
-                    **{
-                        label: quantiles.at(share)
-                        for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
-                    },
-                    "max": int(part["longest"].max() or 0),  # type: ignore[arg-type]
-                    "late_at_source": int(part["late_at_source"].sum()) / max(1, rows),
-                    "late_at_window": int(part["late_at_window"].sum()) / max(1, rows),
-                }
-            )
+            lines.append({**dict(zip(names, values, strict=True)), **_line(part)})
         return sorted(lines, key=lambda line: tuple(str(line[n]) for n in names))
 
     def verdicts(self, output: str) -> dict[str, int]:
