@@ -1,6 +1,6 @@
 """What measuring lateness costs a whole pipeline on Spark: CPU seconds of driver, JVM and workers.
 
-    python benchmarks/measuring.py [--pairs 15] [--rows 8000000]
+    python benchmarks/measuring.py [--pairs 15] [--rows 8000000] [--case lane] [--case column]
 
 Twice: in alternating pairs of runs with and without it, on a warm session with a fresh state each time, with an interval; and timed inside
 the workers, as a share of the CPU seconds of the same run. The first counts everything, a column that must be read for it too, but two runs
@@ -38,7 +38,10 @@ LANES = 2
 WARM = 12
 """So many pairs go by until the JVM has compiled what it will compile; before that its CPU seconds differ by a third."""
 DDL = "ts timestamp, at timestamp, bank bigint, paise bigint, region string"
-CASES: tuple[tuple[str, Any], ...] = (("by source and lane", True), ("by a column of 20 values too", ["region"]))
+CASES: dict[str, tuple[str, Any]] = {
+    "lane": ("by source and lane", True),
+    "column": ("by a column of 20 values too", ["region"]),
+}
 
 
 def land(rows: int, root: str) -> None:
@@ -133,13 +136,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--case", choices=list(CASES), action="append", help="one of the two; both by default")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as notes:
         land(asked.rows, f"{directory}/landing")
         spark = local_session(name="measuring")
         measured = partial(run, f"{directory}/landing", spark, asked.rows)
         print(f"the whole pipeline on Spark, {asked.rows:,} rows, 1,000 keys", flush=True)
-        for name, measure in CASES:
+        for name, measure in [CASES[case] for case in asked.case or CASES]:
             for _ in range(WARM):
                 measured(False), measured(measure)
             shares = [inside(measured, measure, notes) for _ in range(15)]
