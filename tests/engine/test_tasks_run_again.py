@@ -8,6 +8,7 @@ import pytest
 
 import eventide as ev
 from eventide.engine.runner import SparkRunner
+from eventide.engine.store import lane_name
 
 START = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)
 SCHEMA = "ts timestamp, at timestamp, bank string, paise bigint"
@@ -58,3 +59,8 @@ def test_tasks_that_ran_twice_are_told_once(spark, tmp_path, monkeypatch, window
     again.run(spark)
     for first, second in zip(told(once, spark), told(again, spark), strict=True):
         assert first and first == second
+
+
+def test_lanes_with_long_names_have_files_of_their_own():
+    names = {lane_name((source, "k" * 400 + end)) for source in (0, 1) for end in "ab"}
+    assert len(names) == 4 and max(map(len, names)) < 200
