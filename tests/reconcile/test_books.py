@@ -1,6 +1,8 @@
 """The corrections table and the view over it, in every database that can hold them."""
 
 import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -69,6 +71,55 @@ def test_readers_see_base_plus_correction_and_windows_that_were_never_emitted(pl
     writer.close()
     books.write(corrections(("a", 0, 100, 11, 1), ("c", DAY_SLOTS, None, 7, 1)), (None, None), lambda point: None)
     assert total(place) == 100 + 11 + 200 + 7
+
+
+def test_a_sum_that_was_null_before_its_late_rows_is_the_correction(place):
+    books = books_at(place)
+    writer = books.sink.open(place.output, SHAPE)
+    writer.deliver(
+        batch([pane("a", 0, slot=0, total=None, n=1), pane("b", 0, slot=1, total=None, n=1)]), delivery(place.output, 0)
+    )
+    writer.close()
+    books.write(corrections(("a", 0, None, 5, 1)), (None, None), lambda point: None)
+    name = place.quoted(f"{place.output}_corrected")
+    assert [row["total"] for row in place.query(f"select total from {name} order by window_id")] == [5, None]
+
+
+def test_an_aggregate_added_after_a_reconciliation_is_taken_in(place):
+    books = books_at(place)
+    books.sink.open(place.output, SHAPE).close()
+    rows = corrections(("a", 0, 1, 11, 1))
+    books.write(rows, (None, None), lambda point: None)
+    wider = replace(SHAPE, values=(*SHAPE.values, ("tax", pa.int64())))
+    books.sink.open(place.output, wider).close()
+    added = books.output.aggregation
+    taxed = added.stream.window(added.window, added.keys).agg(total=ev.sum("paise"), n=ev.count(), tax=ev.sum("paise"))
+    more = {"tax_base": [0], "tax_correction": [3]}
+    for column, values in more.items():
+        rows = rows.append_column(column, pa.array(values, pa.int64()))
+    Books(taxed.to(place.output, books.sink, late=ev.divert())).write(rows, (None, None), lambda point: None)
+    name = place.quoted(f"{place.output}_corrected")
+    assert [(row["total"], row["tax"]) for row in place.query(f"select total, tax from {name}")] == [(11, 3)]
+
+
+def test_decimals_are_corrected_to_the_last_digit(tmp_path):
+    place = Sqlite(World(tmp_path))
+    money = pa.decimal128(38, 2)
+    shape = replace(SHAPE, values=(("total", money), ("n", pa.int64())))
+    books = books_at(place)
+    base, more = Decimal("90071992547409931.01"), Decimal("0.02")
+    writer = books.sink.open(place.output, shape)
+    panes = [pane("a", 0, slot=0, total=base, n=1), pane("b", 0, slot=1, total=base, n=1)]
+    writer.deliver(batch(panes, shape), delivery(place.output, 0))
+    writer.close()
+    rows = corrections(("a", 0, 1, 1, 1)).drop_columns(["total_base", "total_correction"])
+    for name, value in (("base", base), ("correction", more), ("corrected", base + more)):
+        rows = rows.append_column(f"total_{name}", pa.array([value], money))
+    books.write(rows, (None, None), lambda point: None)
+    view = place.quoted(f"{place.output}_corrected")
+    found = [row["total"] for row in place.query(f"select total from {view} order by window_id")]
+    assert [Decimal(value) for value in found] == [base + more, base]
+    place.close()
 
 
 def test_corrections_are_replaced_by_day_and_other_days_stand(place):

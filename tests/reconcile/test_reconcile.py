@@ -14,7 +14,7 @@ import eventide as ev
 from eventide.cli.main import main
 from eventide.measure.tune import tune
 from eventide.reconcile import reconcile
-from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED
+from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED, Line, Report
 
 NIGHT = dt.datetime(2026, 11, 8, 23, 0, tzinfo=dt.UTC)
 SCHEMA = "ts timestamp, at timestamp, bank string, paise bigint, txn bigint"
@@ -69,9 +69,9 @@ def query(tmp_path, statement):
         return database.execute(statement).fetchall()
 
 
-def complete_to(rows, found):
+def complete_to(rows, found, size=MINUTE):
     """Every row of the windows that can change no more."""
-    end = dt.datetime.fromtimestamp(found.horizon // MINUTE * 60, dt.UTC)
+    end = dt.datetime.fromtimestamp(found.horizon // size * size // 1_000_000, dt.UTC)
     return rows.filter(pl.col("ts") < end)
 
 
@@ -215,3 +215,71 @@ def test_the_command_prints_a_sum_that_closes(spark, burst):
     assert done.exit_code == 0, done.output
     assert "late tail" in done.output and "every difference is explained" in done.output
     assert json.loads((tmp_path / "report.json").read_text())["explained"] is True
+
+
+def test_where_nothing_was_late_there_is_nothing_to_correct(spark, tmp_path):
+    rows = payments(2_000)
+    pipeline = pipeline_over(tmp_path, rows, ev.divert())
+    pipeline.run(spark)
+    for against in ("archive", "late"):
+        found = reconcile(pipeline, against=against, spark=spark)
+        assert (found.corrected, found.report[LATE].rows, found.report.explained) == (0, 0, True)
+
+
+def test_an_archive_younger_than_the_run_corrects_nothing_that_it_does_not_have(spark, tmp_path):
+    rows = payments(3_000, late_every=40)
+    pipeline = pipeline_over(tmp_path, rows, ev.drop())
+    old = ev.Pipeline("upi", *pipeline.outputs, state=pipeline.state)
+    later = tmp_path / "landing" / "2.parquet"
+    later.rename(tmp_path / "2.parquet")
+    old.run(spark)
+    (tmp_path / "2.parquet").rename(later)
+    pipeline.run(spark)
+    with pytest.raises(ev.DefinitionError, match=r"Nothing was written\. Reconcile the days that it has") as refused:
+        reconcile(pipeline, spark=spark)
+    assert "upi_minute_corrections" not in {name for (name,) in query(tmp_path, "select name from sqlite_master")}
+    since = str(refused.value).split('since="')[1].split('"')[0]
+    assert reconcile(pipeline, since=since, spark=spark).report.explained
+
+
+def test_a_key_called_op_and_aggregates_that_are_estimates(spark, tmp_path):
+    rows = payments(4_000, late_every=50).with_columns((pl.col("paise") / 7).alias("share")).rename({"bank": "op"})
+    (tmp_path / "landing").mkdir()
+    rows.write_parquet(tmp_path / "landing" / "a.parquet")
+    source = ev.files(
+        "payments", str(tmp_path / "landing"), event_time="ts", arrival="at", watermark=ev.bounded("30 s"),
+        schema=SCHEMA.replace("bank", "op") + ", share double",
+    )  # fmt: skip
+    minutes = source.window(ev.tumbling("10 minutes"), by="op").agg(
+        total=ev.sum("paise"), shares=ev.sum("share"), mean=ev.mean("share"), median=ev.quantile("share", 0.5)
+    )
+    out = minutes.to("upi", ev.sqlite(str(tmp_path / "upi.db")), late=ev.drop())
+    pipeline = ev.Pipeline("upi", out, state=str(tmp_path / "state"), archive=str(tmp_path / "archive"))
+    pipeline.run(spark)
+    found = reconcile(pipeline, spark=spark)
+    whole = complete_to(rows, found, 10 * MINUTE)
+    assert found.report.explained and found.report.strange == 0
+    assert query(tmp_path, "select sum(total) from upi_corrected")[0][0] == whole["paise"].sum()
+    corrected = query(tmp_path, "select window_id, rows from upi_corrections order by 1")
+    assert corrected and all(rows > 0 for _, rows in corrected)
+    reconcile(pipeline, spark=spark)
+    assert query(tmp_path, "select window_id, rows from upi_corrections order by 1") == corrected
+
+
+def test_sessions_are_refused_and_told_what_to_do_instead(spark, tmp_path):
+    pipeline = pipeline_over(tmp_path, payments(50), ev.drop())
+    sessions = pipeline.aggregation.stream.window(ev.session("1 minute"), "bank").agg(n=ev.count())
+    with pytest.raises(ev.DefinitionError, match=r"pipeline\.backfill\(\) computes them again"):
+        reconcile(ev.Pipeline("s", sessions.to("s", late=ev.drop()), state=str(tmp_path / "s")), spark=spark)
+
+
+def lines(emitted, late, left, rows=0):
+    return (Line("emitted", 1, emitted), Line(LATE, 1, late), Line(UNEXPLAINED, rows, left))
+
+
+def test_what_counts_as_explained():
+    assert Report(lines({"total": 1e10}, {"total": 3.0}, {"total": -1.3e-5})).explained  # rounding
+    assert not Report(lines({"total": 4e-7}, {"total": 4e-7}, {"total": 8e-7})).explained
+    assert not Report(lines({"total": 5}, {"total": 0}, {"total": 1})).explained
+    assert not Report(lines({}, {}, {}, rows=2)).explained
+    assert not Report(lines({}, {}, {}), strange=1).explained and Report(lines({}, {}, {})).explained

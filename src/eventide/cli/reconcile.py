@@ -69,6 +69,8 @@ def show(console: Console, found: Any) -> None:
     console.print(indented(lines))
     for note in report.notes:
         console.print(f"  {note}")
+    if report.strange:
+        console.print(f"  {report.strange:,} windows differ though no late row was theirs; see the corrections with rows = 0")
     sign = "[green]✓[/green] every difference is explained" if report.explained else "[red]✗ not all of it is explained[/red]"
     console.print(f"\n  {sign}")
     if found.table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from eventide.kernel.columns import END, Shape, instant
+from eventide.kernel.columns import END, OP, TIMING, Shape, instant
 from eventide.kernel.jsontext import json_of
 from eventide.sinks.shape import PaneShape
 
@@ -24,8 +24,8 @@ def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
         *shape.keys,
         *[name for name, _ in shape.plan.aggregates],
         pl.col("__sequence").alias(naming.meta("sequence")),
-        pl.col("op").alias(naming.meta("op")),
-        pl.col("timing").alias(naming.meta("timing")),
+        pl.col(OP).alias(naming.meta("op")),
+        pl.col(TIMING).alias(naming.meta("timing")),
         pl.lit(shape.plan.generation, dtype=pl.Int64).alias(naming.meta("generation")),
         pl.from_epoch(pl.lit(clock, dtype=pl.Int64), time_unit="us")
         .dt.replace_time_zone("UTC")

@@ -18,11 +18,13 @@ from eventide.kernel.columns import (
     END,
     LANE,
     OFFSET,
+    OP,
     POSITION,
     SEEN,
     SLICE,
     SOURCE,
     TIME,
+    TIMING,
     UNSEEN,
     Shape,
     instant,
@@ -314,7 +316,7 @@ def finished_kinds(shape: Shape, kinds: dict[str, pl.DataType]) -> dict[str, pl.
 def session_panes(firing: SessionFiring, shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """The panes of sessions as a table."""
     schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in shape.keys}, "__sequence": pl.Int64()}
-    schema |= {"op": pl.String(), "timing": pl.String(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
+    schema |= {OP: pl.String(), TIMING: pl.String(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
     return pl.DataFrame(firing.panes, schema=schema)
 
 

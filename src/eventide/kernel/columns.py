@@ -29,6 +29,8 @@ UNSEEN = -(2**62)
 ROWS = "__rows"
 END = "__end"
 """The end of a window."""
+OP, TIMING = "__op", "__timing"
+"""What a pane does and when it came; users may have columns called so without the underscores."""
 BUCKET = "__bucket"
 BEHIND = "__behind_lane"
 """Whether the row's own lane had passed the end of its first window; if W did and the lane did not, W had gone on without the lane."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import END, ROWS, SEEN, UNSEEN, Shape
+from eventide.kernel.columns import END, OP, ROWS, SEEN, TIMING, UNSEEN, Shape
 from eventide.kernel.condition import holds
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
@@ -237,7 +237,7 @@ class Firing:
 
     def _pane(self, panes: pl.DataFrame, op: str, timing: str) -> None:
         if len(panes):
-            self.panes.append(panes.with_columns(pl.lit(op).alias("op"), pl.lit(timing).alias("timing")))
+            self.panes.append(panes.with_columns(pl.lit(op).alias(OP), pl.lit(timing).alias(TIMING)))
 
     def _note(self, entries: pl.DataFrame) -> None:
         if entries.is_empty():

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import BEHIND, END, POSITION, ROWS, TIME, UNSEEN, Shape
+from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMING, UNSEEN, Shape
 from eventide.kernel.condition import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
 from eventide.kernel.judge import DISORDER, IDLENESS, W
@@ -291,9 +291,7 @@ class SessionFiring:
 
     def _pane(self, shot: Shot, bounds: tuple[int, int], sequence: int, op: str, values: dict[str, Any]) -> None:
         key = dict(zip(self.shape.keys, shot.key, strict=True))
-        self.panes.append(
-            {START: bounds[0], END: bounds[1], **key, SEQUENCE: sequence, "op": op, "timing": shot.timing, **values}
-        )
+        self.panes.append({START: bounds[0], END: bounds[1], **key, SEQUENCE: sequence, OP: op, TIMING: shot.timing, **values})
 
     def _stored(self, parts: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
         """The sessions that live on, each with the merged parts of its fragments."""

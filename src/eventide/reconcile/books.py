@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.definition import Output
 from eventide.errors import DefinitionError
 from eventide.reconcile.compare import ADDED, DAY
-from eventide.sinks.sql import SqlSink, prepare
+from eventide.sinks.sql import CORRECTED, SqlSink, prepare
 from eventide.sinks.target import Target
 
 Hook = Callable[[str], None]
@@ -50,13 +50,14 @@ class Books:
     @property
     def view(self) -> str | None:
         """The view of corrected results."""
-        return f"{self.name}_corrected" if self.by == "window" else None
+        return f"{self.name}{CORRECTED}" if self.by == "window" else None
 
     def write(self, rows: pa.Table, days: tuple[int | None, int | None], hook: Hook) -> int:
         """Replace the corrections of the days in scope, day by day; gives how many stand there then."""
         database = self.sink.database()
         rows = _with_day(rows)
-        target = Target(self.table, _required(rows.schema), ("window_id",))
+        schema = _required(rows.schema)
+        target = Target(self.table, schema, ("window_id",), addable=frozenset(schema.names) - {"window_id", "window_day"})
         writer = self.sink.writer(database, target, None)
         day = database.quote("window_day")
         try:
@@ -95,10 +96,11 @@ class Books:
         shown = ["window_start", "window_end", *keys]
         both, alone = [], []
         for name, what in self.output.aggregation.aggregates:
-            if what.kind in ADDED:
-                correction = q(f"{name}_correction")
-                both.append(f"b.{q(name)} + coalesce(c.{correction}, 0) as {q(name)}")
-                alone.append(f"c.{correction} as {q(name)}")
+            if what.kind in ADDED and database.adds(kinds[f"{name}_correction"]):
+                # A value that was null before its first late row counts as nothing; one that was not corrected stays as it is.
+                sum_of = f"coalesce(b.{q(name)}, 0) + c.{q(f'{name}_correction')}"
+                both.append(f"case when c.{q('window_id')} is null then b.{q(name)} else {sum_of} end as {q(name)}")
+                alone.append(f"c.{q(f'{name}_correction')} as {q(name)}")
             else:
                 corrected = q(f"{name}_corrected")
                 both.append(f"case when c.{q('window_id')} is null then b.{q(name)} else c.{corrected} end as {q(name)}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from eventide.definition import Output
 from eventide.errors import DefinitionError
+from eventide.kernel.sketch import KINDS as SKETCHED
 from eventide.model.time import MIN_TIME
 from eventide.model.window import Sliding
 
@@ -46,12 +47,12 @@ def late_by_window(rows: Any, output: Output, *, names: frozenset[str] = ADDED) 
 
     makers = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
     sums = [
-        makers[what.kind](F.col(what.column) if what.column else F.lit(1)).alias(name)
+        makers[what.kind](F.col(quoted(what.column)) if what.column else F.lit(1)).alias(name)
         for name, what in output.aggregation.aggregates
         if what.kind in names
     ]
     keys = output.aggregation.keys
-    return rows.groupBy("window_start", "window_end", *keys).agg(*sums, F.count("*").alias("late_rows"))
+    return rows.groupBy("window_start", "window_end", *map(quoted, keys)).agg(*sums, F.count("*").alias("late_rows"))
 
 
 def by_period(frame: Any, output: Output, by: str, extra: tuple[str, ...] = ()) -> Any:
@@ -67,8 +68,8 @@ def by_period(frame: Any, output: Output, by: str, extra: tuple[str, ...] = ()) 
     start = F.floor(F.unix_micros("window_start") / F.lit(span)).cast("long") * F.lit(span)
     cut = frame.withColumns({"window_start": F.timestamp_micros(start), "window_end": F.timestamp_micros(start + F.lit(span))})
     names = [name for name, _ in output.aggregation.aggregates if name in frame.columns]
-    sums = [F.sum(name).alias(name) for name in (*names, *extra)]
-    keys = output.aggregation.keys
+    sums = [F.sum(quoted(name)).alias(name) for name in (*names, *extra)]
+    keys = [quoted(key) for key in output.aggregation.keys]
     identity = F.concat_ws(":", start.cast("string"), (start + F.lit(span)).cast("string"), _key_text(output))
     return cut.withColumn("window_id", identity).groupBy("window_id", "window_start", "window_end", *keys).agg(*sums)
 
@@ -77,7 +78,7 @@ def _key_text(output: Output) -> Any:
     from pyspark.sql import functions as F
 
     keys = output.aggregation.keys
-    return F.to_json(F.struct(*keys), {"ignoreNullFields": "false"}) if keys else F.lit("{}")
+    return F.to_json(F.struct(*map(quoted, keys)), {"ignoreNullFields": "false"}) if keys else F.lit("{}")
 
 
 def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id: str) -> Any:
@@ -87,58 +88,76 @@ def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id:
     keys = output.aggregation.keys
     on = ["window_start", "window_end", *keys]
     b, t = base.alias("b"), truth.alias("t")
-    same = [F.col(f"b.{_q(name)}").eqNullSafe(F.col(f"t.{_q(name)}")) for name in on]
-    joined = b.join(t, _all(same), "full_outer")
+    same = [F.col(f"b.{quoted(name)}").eqNullSafe(F.col(f"t.{quoted(name)}")) for name in on]
+    joined = b.join(t, every(same), "full_outer")
     identity = "window_id" if "window_id" in truth.columns else None
     window_id = F.coalesce(F.col("b.window_id"), F.col(f"t.{identity}") if identity else _window_id(output, on))
-    columns = [window_id.alias("window_id"), *[F.coalesce(F.col(f"b.{_q(n)}"), F.col(f"t.{_q(n)}")).alias(n) for n in on]]
+    columns = [
+        window_id.alias("window_id"),
+        *[F.coalesce(F.col(f"b.{quoted(n)}"), F.col(f"t.{quoted(n)}")).alias(n) for n in on],
+    ]
     changed = F.lit(False)
     for name, what in output.aggregation.aggregates:
-        was, now = F.col(f"b.{_q(name)}"), F.col(f"t.{_q(name)}")
+        was, now = F.col(f"b.{quoted(name)}"), F.col(f"t.{quoted(name)}")
         columns.append(was.alias(f"{name}_base"))
         if what.kind in ADDED:
             gap = F.coalesce(now, F.lit(0)) - F.coalesce(was, F.lit(0))
-            columns.append(gap.alias(f"{name}_correction"))
-            changed = changed | (gap != 0 if str(truth.schema[name].dataType) != "DoubleType()" else ~_close(gap, now, was))
+            columns += [gap.alias(f"{name}_correction"), now.alias(f"{name}_corrected")]
+            # From null to a sum of zero is a change too.
+            changed = changed | (now.isNull() != was.isNull()) | (~_close(now, was) if _is_float(truth, name) else gap != 0)
         else:
             columns.append(now.alias(f"{name}_corrected"))
-            changed = changed | ~now.eqNullSafe(was)
-    found = joined.where(changed | F.col("b.window_start").isNull() | F.col("t.window_start").isNull()).select(*columns)
-    found = found.where(F.col("window_id").isNotNull())
-    if late is not None:
-        counted = late.select(*[F.col(_q(n)).alias(f"__{n}") for n in on], F.col("late_rows").alias("rows"))
-        matches = [F.col(_q(n)).eqNullSafe(F.col(_q(f"__{n}"))) for n in on]
-        found = found.join(counted, _all(matches), "left").drop(*[f"__{n}" for n in on])
+            if what.kind not in SKETCHED or late is None:
+                changed = changed | ~(_close(now, was) if _is_float(truth, name) else now.eqNullSafe(was))
+    if late is None:
+        rows = F.lit(0).cast("long")
     else:
-        found = found.withColumn("rows", F.lit(None).cast("long"))
-    return found.withColumns({"rows": F.coalesce("rows", F.lit(0)).cast("long"), "run_id": F.lit(run_id)})
+        x = late.select(*[F.col(quoted(n)) for n in on], F.col("late_rows")).alias("x")
+        place = {n: F.coalesce(F.col(f"b.{quoted(n)}"), F.col(f"t.{quoted(n)}")) for n in on}
+        joined = joined.join(x, every([place[n].eqNullSafe(F.col(f"x.{quoted(n)}")) for n in on]), "left")
+        rows = F.coalesce(F.col("x.late_rows"), F.lit(0)).cast("long")
+        # Of the same rows two sketches may say a little different things: only late rows make such a window wrong.
+        if any(what.kind in SKETCHED for _, what in output.aggregation.aggregates):
+            changed = changed | (rows > 0)
+    found = joined.where(changed | F.col("b.window_start").isNull() | F.col("t.window_start").isNull())
+    return found.select(*columns, rows.alias("rows"), F.lit(run_id).alias("run_id")).where(F.col("window_id").isNotNull())
 
 
 def _window_id(output: Output, on: list[str]) -> Any:
     from pyspark.sql import functions as F
 
     bounds = [F.unix_micros(F.col(f"t.{n}")).cast("string") for n in on[:2]]
-    keys = [F.col(f"t.{_q(k)}").alias(k) for k in output.aggregation.keys]
+    keys = [F.col(f"t.{quoted(k)}").alias(k) for k in output.aggregation.keys]
     text = F.to_json(F.struct(*keys), {"ignoreNullFields": "false"}) if keys else F.lit("{}")
     return F.concat_ws(":", *bounds, text)
 
 
-def _close(gap: Any, now: Any, was: Any) -> Any:
-    """Floating-point sums taken in another order agree within a billionth."""
+def _is_float(frame: Any, name: str) -> bool:
+    return frame.schema[name].dataType.typeName() in ("double", "float")
+
+
+def _close(now: Any, was: Any) -> Any:
+    """Floating-point results taken in another order agree within a billionth; null is null, and not a number is not one."""
     from pyspark.sql import functions as F
 
-    scale = F.greatest(F.abs(F.coalesce(now, F.lit(0.0))), F.abs(F.coalesce(was, F.lit(0.0))))
-    return F.abs(gap) <= scale * F.lit(1e-9)
+    near = F.abs(now - was) <= F.greatest(F.abs(now), F.abs(was)) * F.lit(1e-9)
+    return now.eqNullSafe(was) | F.coalesce(near, F.lit(False))
 
 
-def _all(conditions: list[Any]) -> Any:
+def every(conditions: list[Any]) -> Any:
+    """All of some conditions."""
     whole = conditions[0]
     for condition in conditions[1:]:
         whole = whole & condition
     return whole
 
 
-def _q(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever is in it.
+
+    >>> quoted("order.id")
+    '`order.id`'
+    """
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -147,7 +166,7 @@ def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any
     from pyspark.sql import functions as F
 
     names = [name for name, what in output.aggregation.aggregates if what.kind in ADDED and name in frame.columns]
-    wanted = [F.sum(name).alias(name) for name in names]
+    wanted = [F.sum(quoted(name)).alias(name) for name in names]
     if rows is not None:
         wanted.append(F.sum(rows).alias("__rows"))
     if not wanted:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eventide.definition import Output
 from eventide.pipeline import Pipeline
-from eventide.reconcile.replay import COMPLETE, replay_archive, standing
+from eventide.reconcile.compare import quoted
+from eventide.reconcile.reconcile import closed_upto
+from eventide.reconcile.replay import COMPLETE, ours, replay_archive, standing
 
 ARCHIVE = "archive"
 
@@ -19,9 +22,10 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
     from pyspark.sql import functions as F
 
     fast = pipeline._output(served)
+    mark = closed_upto(pipeline)
     values = [name for name, _ in fast.aggregation.aggregates]
     on = ["window_start", "window_end", *fast.aggregation.keys]
-    first = _first(pipeline.panes(spark, fast.name), on, values).alias("s")
+    first = _first(pipeline.panes(spark, fast.name), fast, on, values, mark).alias("s")
     if trained == ARCHIVE:
         last = replay_archive(pipeline, fast, spark).last(COMPLETE).alias("t")
     else:
@@ -39,11 +43,13 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
     return first.join(last, same, "full_outer").select(*columns)
 
 
-def _first(panes: Any, on: list[str], values: list[str]) -> Any:
-    """The first result of each window that was no early guess."""
+def _first(panes: Any, output: Output, on: list[str], values: list[str], mark: int) -> Any:
+    """What stood when W passed each window's end: the result on time, or the last early one if the rows had not changed since."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    kept = panes.where("op = 'insert' AND timing != 'early'")
-    rank = F.row_number().over(Window.partitionBy("window_id").orderBy(F.col("generation").desc(), "sequence"))
-    return kept.withColumn("__rank", rank).where("__rank = 1").where("timing = 'on_time'").select(*on, *values)
+    generation, sequence, op, timing = (F.col(ours(output, n)) for n in ("generation", "sequence", "op", "timing"))
+    kept = panes.where((op == "insert") & (timing != "late") & (F.unix_micros("window_end") <= F.lit(mark)))
+    order = [generation.desc(), (timing == "on_time").desc(), sequence.desc()]
+    ranked = kept.withColumn("__rank", F.row_number().over(Window.partitionBy("window_id").orderBy(*order)))
+    return ranked.where("__rank = 1").select(*map(quoted, [*on, *values]))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime as dt
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.definition import Output
+from eventide.engine.archive import archived_files
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.session import local_session
 from eventide.errors import DefinitionError
 from eventide.model.time import Instant, instant, plus, show_instant
+from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
 from eventide.reconcile import compare, split
 from eventide.reconcile.books import Books, Hook
@@ -18,6 +22,10 @@ from eventide.reconcile.compare import ADDED, FOLDED, PERIODS, Scope
 from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
+
+OWN = frozenset({"window_id", "window_start", "window_end", "window_day", "rows", "run_id", "late_rows"})
+EMPTY = ("window_id", "window_start", "window_end", "sequence", "op", "timing")
+"""The columns of panes where there is none yet."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +63,11 @@ def reconcile(
     """
     chosen = pipeline._output(output)
     session = spark or local_session(pipeline.packages(), name=pipeline.name)
-    if by != "window" and by not in PERIODS:
-        raise DefinitionError(f"corrections by {by!r}; they may be by window, {', '.join(PERIODS)}.")
-    horizon, batch = _horizon(pipeline, chosen)
+    _check(pipeline, chosen, by)
+    # Up to the horizon windows are final.
+    horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), int(_last(pipeline)["batch"])
     scope = Scope(horizon, _day(since, 0), _day(until, -1))
-    base = scope.of(standing(pipeline.panes(session, chosen.name), chosen))
+    base = scope.of(standing(_panes(pipeline, chosen, session), chosen))
     what = against if isinstance(against, str) else "outside"
     run_id = f"{pipeline.name}/{chosen.name}/{what}/batch-{batch}"
     if what == "archive":
@@ -76,6 +84,8 @@ def reconcile(
     found = compare.corrections(base, truth, late, chosen, run_id).cache()
     table = view = None
     corrected = found.count()
+    if what == "archive" or (what == "outside" and not report.lines[0].values):
+        report = replace(report, strange=found.where("rows = 0").count())
     if isinstance(chosen.sink, SqlSink):
         books = Books(chosen, by)
         corrected = books.write(found.toArrow(), (scope.first_day, scope.last_day), hook)
@@ -83,15 +93,43 @@ def reconcile(
     return Reconciliation(run_id, chosen.name, found, corrected, report, table, view, horizon)
 
 
-def _horizon(pipeline: Pipeline, output: Output) -> tuple[int, int]:
-    """Up to which end windows are final, and the batch that says so."""
+def _check(pipeline: Pipeline, output: Output, by: str) -> None:
+    if by != "window" and by not in PERIODS:
+        raise DefinitionError(f"corrections by {by!r}; they may be by window, {', '.join(PERIODS)}.")
+    if not isinstance(pipeline.aggregation.window, Sliding):
+        raise DefinitionError(
+            "sessions cannot be corrected one by one: a late row may join two into one. pipeline.backfill() computes them again from the "
+            "archive, under a generation that takes the place of the live one."
+        )
+    taken = sorted(OWN & set(output.aggregation.keys))
+    if taken:
+        raise DefinitionError(
+            f"a table of corrections has columns of its own called {', '.join(taken)}, and so have the keys of output {output.name!r}. "
+            "Give the keys other names in a transform."
+        )
+
+
+def _last(pipeline: Pipeline) -> dict[str, Any]:
+    """The ledger of the last batch, if it has closed a window."""
     last = Journal(record_files(str(pipeline.state))).last()
-    mark = last["ledger"]["frontier"]["watermark"] if last else None
-    if last is None or mark is None:
+    if last is None or last["ledger"]["frontier"]["watermark"] is None:
         raise DefinitionError(
             f"pipeline {pipeline.name!r} has closed no window in {pipeline.state} yet; there is nothing to reconcile."
         )
-    return plus(mark, -output.late.allowed), int(last["ledger"]["batch"])
+    ledger: dict[str, Any] = last["ledger"]
+    return ledger
+
+
+def closed_upto(pipeline: Pipeline) -> int:
+    """W: windows that end at or before it have had their result on time."""
+    return int(_last(pipeline)["frontier"]["watermark"])
+
+
+def _panes(pipeline: Pipeline, output: Output, spark: Any) -> Any:
+    panes = pipeline.panes(spark, output.name)
+    if not set(output.aggregation.keys) <= set(panes.columns) or len(panes.columns) <= len(EMPTY):
+        raise DefinitionError(f"output {output.name!r} has emitted nothing yet; there is nothing to reconcile.")
+    return panes
 
 
 def _day(value: Instant | None, nudge: int) -> int | None:
@@ -111,33 +149,43 @@ def _late_line(late: Any, output: Output) -> Line:
 
 def _archive(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: Any) -> tuple[Any, Any, Report]:
     again = replay_archive(pipeline, output, spark)
+    _check_archive(pipeline, again, scope)
     truth = scope.of(again.last(COMPLETE)).cache()
-    late = _late_windows(again.late(), pipeline, output, scope)
+    late = _late_windows(again.late(), pipeline, output, scope, base)
     whole = compare.totals(truth, output, ROWS)
     reference = Line(REFERENCE, int(whole.pop("__rows", 0)), whole)
-    parts = [] if late is None else [_late_line(late, output)]
-    refused = parts[0].rows or 0 if parts else 0
-    emitted = _emitted(base, output, (reference.rows or 0) - refused)
-    return truth, late, balanced(emitted, parts, reference, _notes(pipeline, again, scope))
+    parts = [_late_line(late, output)]
+    emitted = _emitted(base, output, (reference.rows or 0) - (parts[0].rows or 0))
+    return truth, late, balanced(emitted, parts, reference, _notes(again, scope))
 
 
-def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, names: frozenset[str] = ADDED) -> Any | None:
-    from eventide.model.window import Sliding
+def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, base: Any, names: frozenset[str] = ADDED) -> Any:
+    from pyspark.sql import functions as F
 
-    if not isinstance(pipeline.aggregation.window, Sliding):
-        return None
+    if "_missed_first_end" not in rows.columns:  # no row was ever refused
+        kept = [n for n, what in output.aggregation.aggregates if what.kind in names]
+        columns = ["window_start", "window_end", *output.aggregation.keys, *kept]
+        return base.select(*map(compare.quoted, columns)).withColumn("late_rows", F.lit(0).cast("long")).limit(0)
     return scope.of(compare.late_by_window(missed_windows(rows, pipeline), output, names=names)).cache()
 
 
-def _notes(pipeline: Pipeline, again: Replay, scope: Scope) -> list[str]:
+def _check_archive(pipeline: Pipeline, again: Replay, scope: Scope) -> None:
+    """What came before the archive was kept, or was deleted from it, must not be taken for rows that never were."""
+    heard, holds = int(_last(pipeline)["rows"].get("in", 0)), again.rows.get("in", 0)
+    if holds == heard:
+        return
+    days = [day for file in archived_files(pipeline) for day in re.findall("arrival_day=([0-9-]+)", file.path)]
+    first = dt.date.fromisoformat(min(days)) + dt.timedelta(days=1)
+    if scope.first_day is None or scope.first_day < (first - dt.date(1970, 1, 1)).days:
+        raise DefinitionError(
+            f"the run read {heard:,} rows and the archive {pipeline.archive} holds {holds:,}: windows from before it would be corrected down to "
+            f'nothing. Nothing was written. Reconcile the days that it has: since="{first}T00:00:00Z" (--since).'
+        )
+
+
+def _notes(again: Replay, scope: Scope) -> list[str]:
     """Rows that no window holds, by name."""
     notes = [f"windows that end after {show_instant(scope.horizon)} may still change and are left out"]
-    last = Journal(record_files(str(pipeline.state))).last()
-    heard = int(last["ledger"]["rows"].get("in", 0)) if last else 0
-    if again.rows.get("in", 0) != heard:
-        notes.append(
-            f"the run read {heard:,} rows and the archive holds {again.rows.get('in', 0):,}: the rest came before it was kept"
-        )
     for name, text in (
         ("dead", "dead letters: in no window, kept with their bytes"),
         ("duplicates", "duplicates: counted once"),
@@ -157,16 +205,14 @@ def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: An
     wrong = [name for name, what in output.aggregation.aggregates if what.kind not in FOLDED]
     if wrong:
         raise DefinitionError(f"late rows cannot be folded into {', '.join(wrong)} afterwards; reconcile against the archive.")
-    late = _late_windows(pipeline.late(spark, output.name), pipeline, output, scope, FOLDED)
-    if late is None:
-        raise DefinitionError("late rows of sessions cannot be folded in; reconcile against the archive.")
+    late = _late_windows(pipeline.late(spark, output.name), pipeline, output, scope, base, FOLDED)
     on = ["window_start", "window_end", *output.aggregation.keys]
     b, x = base.alias("b"), late.alias("x")
-    same = compare._all([F.col(f"b.{compare._q(n)}").eqNullSafe(F.col(f"x.{compare._q(n)}")) for n in on])
+    same = compare.every([F.col(f"b.{compare.quoted(n)}").eqNullSafe(F.col(f"x.{compare.quoted(n)}")) for n in on])
     folds = {"min": F.least, "max": F.greatest}
-    columns = [F.coalesce(F.col(f"b.{compare._q(n)}"), F.col(f"x.{compare._q(n)}")).alias(n) for n in on]
+    columns = [F.coalesce(F.col(f"b.{compare.quoted(n)}"), F.col(f"x.{compare.quoted(n)}")).alias(n) for n in on]
     for name, what in output.aggregation.aggregates:
-        was, more = F.col(f"b.{compare._q(name)}"), F.col(f"x.{compare._q(name)}")
+        was, more = F.col(f"b.{compare.quoted(name)}"), F.col(f"x.{compare.quoted(name)}")
         added = F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0))
         columns.append((added if what.kind in ADDED else folds[what.kind](was, more)).alias(name))
     truth = b.join(x, same, "full_outer").select(*columns).cache()
@@ -184,9 +230,9 @@ def _outside(
     reference = Line(REFERENCE, whole.pop("__rows", None), whole)
     again = replay_archive(pipeline, output, spark) if pipeline.archive else None
     refused = again.late() if again else pipeline.late(spark, output.name) if output.late.refused is not None else None
-    late = None if refused is None else _late_windows(refused, pipeline, output, scope)
+    late = None if refused is None else _late_windows(refused, pipeline, output, scope, base)
     parts = [] if late is None else [_late_line(late, output)]
-    notes = [] if again is None else _notes(pipeline, again, scope)
+    notes = [] if again is None else _notes(again, scope)
     if rows is not None and again is not None and identity:
         parts += split.by_identity(pipeline, output, spark, scope, rows, identity)
     elif again is not None and again.rows.get("dead"):

@@ -6,6 +6,8 @@ import tempfile
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from eventide.definition import Aggregation, Output, Stream
 from eventide.engine.backfill import from_archive
 from eventide.engine.run import Run
@@ -16,6 +18,8 @@ from eventide.model.policy import Divert, LatePolicy
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
+from eventide.reconcile.compare import quoted
+from eventide.sinks.shape import PaneShape
 from eventide.sources.frame import FrameSource
 
 ROWS = "eventide_rows"
@@ -88,14 +92,22 @@ def standing(panes: Any, output: Output) -> Any:
     from pyspark.sql import functions as F
 
     values = [name for name, _ in output.aggregation.aggregates]
-    fixed = ["window_id", "window_start", "window_end", *output.aggregation.keys]
+    fixed = ["window_id", "window_start", "window_end", *(quoted(key) for key in output.aggregation.keys)]
+    generation, sequence, op = (ours(output, name) for name in ("generation", "sequence", "op"))
     if output.accumulation == "discarding":
-        newest = F.max("generation").over(Window.partitionBy("window_id"))
-        kept = panes.dropDuplicates(["window_id", "generation", "sequence"]).withColumn("__newest", newest)
-        return kept.where("generation = __newest").groupBy(*fixed).agg(*[F.sum(v).alias(v) for v in values])
-    rank = [F.col("generation").desc(), F.col("sequence").desc(), (F.col("op") == "retract").desc()]
+        newest = F.max(generation).over(Window.partitionBy("window_id"))
+        kept = panes.dropDuplicates(["window_id", generation, sequence]).withColumn("__newest", newest)
+        summed = kept.where(F.col(generation) == F.col("__newest")).groupBy(*fixed)
+        return summed.agg(*[F.sum(quoted(v)).alias(v) for v in values])
+    rank = [F.col(generation).desc(), F.col(sequence).desc(), (F.col(op) == "retract").desc()]
     ranked = panes.withColumn("__rank", F.row_number().over(Window.partitionBy("window_id").orderBy(*rank)))
-    return ranked.where("__rank = 1 AND op = 'insert'").select(*fixed, *values)
+    return ranked.where((F.col("__rank") == 1) & (F.col(op) == "insert")).select(*fixed, *map(quoted, values))
+
+
+def ours(output: Output, name: str) -> str:
+    """The name of one of our columns in the panes of an output: it steps aside where the user took it."""
+    keys = tuple((key, pa.null()) for key in output.aggregation.keys)
+    return PaneShape(keys, tuple((value, pa.null()) for value, _ in output.aggregation.aggregates)).meta(name)
 
 
 def missed_windows(late: Any, pipeline: Pipeline) -> Any:

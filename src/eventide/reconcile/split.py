@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.definition import Output
+from eventide.engine.decode import PER_UNIT
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import ADDED, Scope
+from eventide.reconcile.compare import ADDED, Scope, quoted
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, MISSING, Line
 
 
@@ -36,8 +37,9 @@ def by_identity(
         raise DefinitionError(f"a gap is split row by row over tumbling windows only; these are {window}. Leave identity out.")
     time = pipeline.aggregation.stream.sources[0].event_time
     kept = pipeline.archived(spark)
-    ours = scope.of(_windowed(kept.where("_dead IS NULL"), "_event_time", window))
-    theirs = scope.of(_windowed(rows, time, window))
+    ours = scope.of(_windowed(kept.where("_dead IS NULL"), F.col("_event_time"), window))
+    unit = pipeline.aggregation.stream.sources[0].time_unit
+    theirs = scope.of(_windowed(rows, _instant(rows, time, unit), window))
     ids = list(identity)
     first = Window.partitionBy(*ids).orderBy("_arrival", "_source", "_lane", "_offset")
     numbered = ours.withColumn("__nth", F.row_number().over(first))
@@ -52,10 +54,20 @@ def by_identity(
     return lines
 
 
-def _windowed(rows: Any, time: str, window: Sliding) -> Any:
+def _instant(rows: Any, column: str, unit: str) -> Any:
+    """The event time of outside rows, read as the source reads it: whole numbers by their unit."""
     from pyspark.sql import functions as F
 
-    micros = F.unix_micros(F.col(time).cast("timestamp")) - F.lit(window.offset)
+    name = quoted(column)
+    if rows.schema[column].dataType.typeName() in ("long", "integer", "short", "byte"):
+        return F.timestamp_micros(F.col(name).cast("long") * F.lit(PER_UNIT[unit]))
+    return F.col(name).cast("timestamp")
+
+
+def _windowed(rows: Any, time: Any, window: Sliding) -> Any:
+    from pyspark.sql import functions as F
+
+    micros = F.unix_micros(time) - F.lit(window.offset)
     start = F.floor(micros / F.lit(window.size)).cast("long") * F.lit(window.size) + F.lit(window.offset)
     return rows.withColumns(
         {"window_start": F.timestamp_micros(start), "window_end": F.timestamp_micros(start + F.lit(window.size))}
@@ -66,9 +78,11 @@ def _line(name: str, rows: Any, output: Output, sign: int) -> Line:
     from pyspark.sql import functions as F
 
     wanted = [
-        (F.sum(str(what.column)) if what.kind == "sum" else F.count(F.col(what.column) if what.column else F.lit(1))).alias(
-            value
-        )
+        (
+            F.sum(quoted(str(what.column)))
+            if what.kind == "sum"
+            else F.count(F.col(quoted(what.column)) if what.column else F.lit(1))
+        ).alias(value)
         for value, what in output.aggregation.aggregates
         if what.kind in ADDED
     ]

@@ -108,6 +108,10 @@ class Database(ABC):
         self.execute(connection, "commit")
 
 
+CORRECTED = "_corrected"
+"""The ending of the view that a reconciliation makes over an output's own: it goes before that one is made anew, and the next makes it again."""
+
+
 def prepare(database: Database, connection: Any, target: Target, view: tuple[str, str] | None) -> None:
     """Make the table and its view, or add what a changed aggregate needs; refuse a table of another shape."""
     have = database.columns(connection, target.name)
@@ -133,9 +137,15 @@ def prepare(database: Database, connection: Any, target: Target, view: tuple[str
             "Give the output another name (table=…), or rename that table."
         )
     if standing and (added or not have):
-        database.execute(connection, f"drop view {database.located(name)}")
+        _drop_view(database, connection, f"{name}{CORRECTED}")
+        _drop_view(database, connection, name)
     if not standing or added or not have:
         database.execute(connection, f"create view {database.located(name)} as {select}")
+
+
+def _drop_view(database: Database, connection: Any, name: str) -> None:
+    if database.columns(connection, name) and database.is_view(connection, name):
+        database.execute(connection, f"drop view {database.located(name)}")
 
 
 class SqlWriter(TableWriter):
