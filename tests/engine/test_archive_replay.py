@@ -9,6 +9,7 @@ import pytest
 import eventide as ev
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
+from eventide.engine.run import Run
 
 START = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)
 
@@ -100,3 +101,27 @@ def test_merged_sources_whose_time_columns_have_other_names_are_replayed(spark, 
     pipeline.run(spark)
     done = assert_replayed_alike(pipeline, spark)
     assert counts(done.rows)["in"] == 5 and counts(done.rows)["dead"] == 1
+
+
+def test_a_batch_run_again_with_a_mended_transform_is_archived_once(spark, tmp_path):
+    times = pl.Series("ts", instants([0, 1]), dtype=pl.Datetime("us", "UTC"))
+    land(
+        tmp_path / "web" / "0.parquet",
+        pl.DataFrame([times, pl.Series("shop", ["a", "b"]), pl.Series("n", [1, 2])]),
+        after_start(9),
+    )
+    source = clicks(tmp_path, "web", "ts")
+    days = source.transform(lambda rows: rows.withColumn("ts", rows["ts"] - dt.timedelta(days=1)))
+
+    def die(point):
+        if point == "scan":
+            raise RuntimeError("killed")
+
+    run = Run(pipeline_of(tmp_path, days), spark, str(tmp_path / "state"), hook=die)
+    run.open()
+    with pytest.raises(Exception, match="killed"):
+        run.start(available_now=True).awaitTermination()
+    run.close()
+    mended = pipeline_of(tmp_path, source.transform(lambda rows: rows))
+    mended.run(spark)
+    assert mended.archived(spark).count() == 2

@@ -1,7 +1,7 @@
 """The archive: every event as it arrived, in Parquet files by day of arrival and day of event; never late, never corrected.
 
-A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again reads the same rows and
-so writes the same files over its earlier try; files of a batch that was never committed are not read.
+A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again begins without the files
+of its earlier try: a transform that was mended in between may cut its rows otherwise. Files of a batch that was never committed are not read.
 """
 
 from __future__ import annotations
@@ -114,6 +114,17 @@ def files_of(root: str, generation: int, upto: int) -> list[ArchivedFile]:
     return by_name([info.path for info in listed], generation, upto)
 
 
+def clear_batch(root: str, generation: int, batch: int) -> None:
+    """Remove what an earlier try of a batch has left: its files are taken by their names, whichever try wrote them.
+
+    This lists the whole archive, so it is for batches that were begun before and for no others.
+    """
+    files, _ = file_system(root)
+    for file in files_of(root, generation, batch):
+        if file.batch == batch:
+            files.delete_file(file.path)
+
+
 def by_name(paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
     """Those of some files that belong to a generation and its batches up to one."""
     found = []
@@ -168,4 +179,4 @@ def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]
     return {lane: partial(lane_chunks, files, {}) for lane, files in lanes.items()}
 
 
-__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "lane_chunks"]
+__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_batch", "lane_chunks"]

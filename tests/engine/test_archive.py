@@ -1,0 +1,37 @@
+"""The archive's files: whose they are by their names, and where they are opened."""
+
+import datetime as dt
+
+import polars as pl
+
+from eventide.engine.archive import ArchiveWriter, clear_batch, files_of
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
+
+DAY = 86_400_000_000
+NOON = int(dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC).timestamp()) * 1_000_000
+
+
+def chunk(lane="0", happened=NOON, rows=3):
+    return pl.DataFrame({"n": range(rows), OFFSET: range(rows)}).with_columns(
+        pl.lit(lane).alias(LANE),
+        pl.lit(NOON, dtype=pl.Int64).alias(ARRIVAL),
+        pl.lit(happened, dtype=pl.Int64).alias(TIME),
+        pl.lit(None, dtype=pl.String).alias(DEAD),
+    )
+
+
+def write(root, batch, chunks, lane="0", generation=0):
+    writer = ArchiveWriter(str(root), batch, (0, lane), "clicks", generation)
+    for rows in chunks:
+        writer.see(rows)
+    return writer.close()
+
+
+def test_only_the_files_of_an_earlier_try_are_cleared(tmp_path):
+    write(tmp_path, 0, [chunk()])
+    write(tmp_path, 1, [chunk(), chunk(happened=NOON - DAY)])
+    write(tmp_path, 1, [chunk()], generation=1)
+    clear_batch(str(tmp_path), 0, 1)
+    assert [file.batch for file in files_of(str(tmp_path), 0, 9)] == [0]
+    assert [file.batch for file in files_of(str(tmp_path), 1, 9)] == [1]
+    clear_batch(str(tmp_path / "nowhere"), 0, 1)
