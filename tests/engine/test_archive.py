@@ -1,10 +1,12 @@
 """The archive's files: whose they are by their names, and where they are opened."""
 
 import datetime as dt
+from pathlib import Path
 
 import polars as pl
+import pytest
 
-from eventide.engine.archive import ArchiveWriter, clear_batch, files_of
+from eventide.engine.archive import ArchiveWriter, clear_batch, files_of, lanes_of
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
 
 DAY = 86_400_000_000
@@ -35,3 +37,22 @@ def test_only_the_files_of_an_earlier_try_are_cleared(tmp_path):
     assert [file.batch for file in files_of(str(tmp_path), 0, 9)] == [0]
     assert [file.batch for file in files_of(str(tmp_path), 1, 9)] == [1]
     clear_batch(str(tmp_path / "nowhere"), 0, 1)
+
+
+@pytest.mark.parametrize("lane", ["l" * 230, "उत्तर प्रदेश की पहली दुकानें", "north/1@x", "-000001"])
+def test_a_lane_of_any_name_is_archived_and_read_back(tmp_path, lane):
+    other = lane + "2"
+    for name in (lane, other):
+        write(tmp_path, 0, [chunk(name), chunk(name, happened=NOON - DAY)], lane=name)
+    lanes = lanes_of(files_of(str(tmp_path), 0, 9))
+    assert set(lanes) == {(0, lane), (0, other)}
+    assert [len(rows) for rows in lanes[(0, lane)]()] == [3, 3]
+
+
+def test_a_lane_whose_earlier_files_have_its_whole_name_stays_one_lane(tmp_path):
+    lane = "l" * 180
+    (early,) = write(tmp_path, 0, [chunk(lane)], lane=lane)
+    Path(early).rename(early.replace(Path(early).name, f"g0-b000000000000-s0-{lane}-000000.parquet"))
+    write(tmp_path, 1, [chunk(lane)], lane=lane)
+    lanes = lanes_of(files_of(str(tmp_path), 0, 9))
+    assert list(lanes) == [(0, lane)] and [len(rows) for rows in lanes[(0, lane)]()] == [3, 3]

@@ -6,6 +6,7 @@ of its earlier try: a transform that was mended in between may cut its rows othe
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Iterator
@@ -20,12 +21,14 @@ import pyarrow.parquet as pq
 
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
-from eventide.engine.store import file_system, put
+from eventide.engine.store import LONGEST, file_system, put
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})\.parquet$")
+SHORTENED = "@"
+"""Stands in a file's name where its lane was cut short; in a whole one it would be quoted."""
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
 
@@ -48,8 +51,8 @@ class ArchiveWriter:
             pl.col("_arrival").dt.strftime("%Y-%m-%d").alias("__arrived"),
             pl.col("_event_time").dt.strftime("%Y-%m-%d").fill_null(NO_DAY).alias("__happened"),
         )
-        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}-{quote(self.lane[1], safe='')}"
-        name = f"{place}-{self.chunk:06d}.parquet"
+        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}"
+        name = f"{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}.parquet"
         files, base = file_system(self.root)
         for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
             directory = f"{base}/arrival_day={arrived}/event_day={happened}"
@@ -62,6 +65,18 @@ class ArchiveWriter:
     def close(self) -> list[str]:
         """Every chunk is on its way already; where it is."""
         return self.written
+
+
+def _lane_text(lane: str) -> str:
+    """A lane as part of a file's name, from which it can be read back; one that is too long is cut, with a hash to tell it from others.
+
+    >>> _lane_text("north/1")
+    'north%2F1'
+    """
+    quoted = quote(lane, safe="")
+    if len(quoted) <= LONGEST:
+        return quoted
+    return f"{quoted[:LONGEST]}{SHORTENED}{hashlib.sha256(lane.encode()).hexdigest()[:16]}"
 
 
 def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -92,6 +107,8 @@ class ArchivedFile:
     batch: int
     lane: LaneId
     chunk: int
+    shortened: bool = False
+    """The lane is only the beginning of its name and a hash; its rows have the whole of it."""
 
 
 def archived_files(pipeline: Any) -> list[ArchivedFile]:
@@ -131,7 +148,8 @@ def by_name(paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
     for path in paths:
         match = NAME.search(path)
         if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
-            found.append(ArchivedFile(path, int(match[2]), (int(match[3]), unquote(match[4])), int(match[5])))
+            lane, shortened = unquote(match[4]), SHORTENED in match[4]
+            found.append(ArchivedFile(path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
 
 
@@ -173,10 +191,23 @@ def _read(path: str, columns: list[str]) -> pl.DataFrame:
 
 def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
     """How a worker reads each archived lane in order, times and places only."""
+    return lanes_of(archived_files(pipeline))
+
+
+def lanes_of(files: list[ArchivedFile]) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+    """Files by their true lanes, each with how it is read; a name that was cut short is asked for once."""
+    named: dict[LaneId, list[ArchivedFile]] = {}
+    for file in files:
+        named.setdefault(file.lane, []).append(file)
     lanes: dict[LaneId, list[ArchivedFile]] = {}
-    for file in archived_files(pipeline):
-        lanes.setdefault(file.lane, []).append(file)
-    return {lane: partial(lane_chunks, files, {}) for lane, files in lanes.items()}
+    for same in named.values():
+        lanes.setdefault(_true_lane(same[0]), []).extend(same)
+    return {lane: partial(lane_chunks, own, {}) for lane, own in lanes.items()}
+
+
+def _true_lane(file: ArchivedFile) -> LaneId:
+    """A lane whose name was too long for a file's is named by the file's rows."""
+    return (file.lane[0], _read(file.path, ["_lane"])["_lane"][0]) if file.shortened else file.lane
 
 
 __all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_batch", "lane_chunks"]
