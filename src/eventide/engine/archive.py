@@ -103,12 +103,29 @@ def _instant(column: str) -> pl.Expr:
 class ArchivedFile:
     """A file of the archive, by what its name says."""
 
+    root: str
+    """The archive as the user names it: by it alone the file system is known."""
     path: str
+    """Where the file is in the archive's file system; it has no scheme."""
     batch: int
     lane: LaneId
     chunk: int
     shortened: bool = False
     """The lane is only the beginning of its name and a hash; its rows have the whole of it."""
+
+    @property
+    def below(self) -> str:
+        """Its path below the archive's root: two days and a name."""
+        return "/".join(self.path.split("/")[-3:])
+
+    @property
+    def url(self) -> str:
+        """The file as Spark reads it."""
+        return f"{self.root.rstrip('/')}/{self.below}"
+
+    def open(self) -> pq.ParquetFile:
+        """The file in the file system of its archive."""
+        return pq.ParquetFile(file_system(self.root)[0].open_input_file(self.path))
 
 
 def archived_files(pipeline: Any) -> list[ArchivedFile]:
@@ -128,7 +145,7 @@ def files_of(root: str, generation: int, upto: int) -> list[ArchivedFile]:
     """The files of one generation up to a batch, lane by lane in order."""
     files, base = file_system(root)
     listed = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-    return by_name([info.path for info in listed], generation, upto)
+    return by_name(root, [info.path for info in listed], generation, upto)
 
 
 def clear_batch(root: str, generation: int, batch: int) -> None:
@@ -142,14 +159,14 @@ def clear_batch(root: str, generation: int, batch: int) -> None:
             files.delete_file(file.path)
 
 
-def by_name(paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
-    """Those of some files that belong to a generation and its batches up to one."""
+def by_name(root: str, paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
+    """Those of an archive's files that belong to a generation and its batches up to one."""
     found = []
     for path in paths:
         match = NAME.search(path)
         if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
             lane, shortened = unquote(match[4]), SHORTENED in match[4]
-            found.append(ArchivedFile(path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
+            found.append(ArchivedFile(root, path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
 
 
@@ -158,9 +175,7 @@ def archived(pipeline: Any, spark: Any) -> Any:
     found = archived_files(pipeline)
     if not found:
         raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
-    scheme = pipeline.archive.split("://", 1)[0] + "://" if "://" in pipeline.archive else ""
-    paths = [f"{scheme}{f.path}" for f in found]
-    return spark.read.option("mergeSchema", "true").parquet(*paths)
+    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
 
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
@@ -169,7 +184,7 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
     for file in files:
         groups.setdefault((file.batch, file.chunk), []).append(file)
     for _, group in sorted(groups.items()):
-        parts = [_read(file.path, [*columns, "_offset", "_arrival", "_event_time", "_dead"]) for file in group]
+        parts = [_read(file, [*columns, "_offset", "_arrival", "_event_time", "_dead"]) for file in group]
         rows = pl.concat(parts, how="diagonal_relaxed").sort("_offset")
         yield rows.select(
             *columns,
@@ -181,10 +196,9 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
         )
 
 
-def _read(path: str, columns: list[str]) -> pl.DataFrame:
-    files, inner = file_system(path)
-    with pq.ParquetFile(files.open_input_file(inner)) as file:
-        frame = pl.from_arrow(file.read([c for c in columns if c in file.schema_arrow.names], use_threads=False))
+def _read(file: ArchivedFile, columns: list[str]) -> pl.DataFrame:
+    with file.open() as opened:
+        frame = pl.from_arrow(opened.read([c for c in columns if c in opened.schema_arrow.names], use_threads=False))
     assert isinstance(frame, pl.DataFrame)
     return frame
 
@@ -207,7 +221,7 @@ def lanes_of(files: list[ArchivedFile]) -> dict[LaneId, partial[Iterator[pl.Data
 
 def _true_lane(file: ArchivedFile) -> LaneId:
     """A lane whose name was too long for a file's is named by the file's rows."""
-    return (file.lane[0], _read(file.path, ["_lane"])["_lane"][0]) if file.shortened else file.lane
+    return (file.lane[0], _read(file, ["_lane"])["_lane"][0]) if file.shortened else file.lane
 
 
 __all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_batch", "lane_chunks"]
