@@ -125,3 +125,36 @@ def test_a_batch_run_again_with_a_mended_transform_is_archived_once(spark, tmp_p
     mended = pipeline_of(tmp_path, source.transform(lambda rows: rows))
     mended.run(spark)
     assert mended.archived(spark).count() == 2
+
+
+def marked(tmp_path):
+    """A source whose marker records say how far it is complete, in a column of its own."""
+    return ev.files(
+        "web", str(tmp_path / "web"), event_time="ts", watermark=ev.punctuated(when="shop = 'marker'", value="upto"),
+        schema="ts timestamp, shop string, n bigint, upto timestamp",
+    )  # fmt: skip
+
+
+def land_marked(tmp_path):
+    times = pl.Series("ts", instants([0, None, 61, 5]), dtype=pl.Datetime("us", "UTC"))
+    upto = pl.Series("upto", instants([None, 60, None, None]), dtype=pl.Datetime("us", "UTC"))
+    shops = pl.Series("shop", ["a", "marker", "a", "a"])
+    land(tmp_path / "web" / "0.parquet", pl.DataFrame([times, shops, pl.Series("n", [1, 0, 3, 4]), upto]), after_start(90))
+
+
+def test_markers_are_markers_again(spark, tmp_path):
+    land_marked(tmp_path)
+    pipeline = pipeline_of(tmp_path, marked(tmp_path))
+    pipeline.run(spark)
+    done = assert_replayed_alike(pipeline, spark)
+    assert done.rows["markers"] == 1 and verdicts(done.outputs)["refused"] == 1
+
+
+def test_a_watermark_whose_column_was_not_archived_is_refused(spark, tmp_path):
+    land_marked(tmp_path)
+    times = pl.Series("ts", instants([0]), dtype=pl.Datetime("us", "UTC"))
+    land(tmp_path / "app" / "0.parquet", pl.DataFrame([times, pl.Series("shop", ["a"]), pl.Series("n", [6])]), after_start(90))
+    pipeline = pipeline_of(tmp_path, ev.merge(marked(tmp_path), clicks(tmp_path, "app", "ts")))
+    pipeline.run(spark)
+    with pytest.raises(ev.DefinitionError, match="watermark of source 'web' reads upto"):
+        pipeline.backfill(spark=spark)
