@@ -1,11 +1,12 @@
 """The archive: every event as it arrived, in Parquet files by day of arrival and day of event; never late, never corrected.
 
-A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again reads the same rows and
-so writes the same files over its earlier try; files of a batch that was never committed are not read.
+A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again begins without the files
+of its earlier try: a transform that was mended in between may cut its rows otherwise. Files of a batch that was never committed are not read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Iterator
@@ -20,12 +21,14 @@ import pyarrow.parquet as pq
 
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
-from eventide.engine.store import file_system, put
+from eventide.engine.store import LONGEST, file_system, put
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})\.parquet$")
+SHORTENED = "@"
+"""Stands in a file's name where its lane was cut short; in a whole one it would be quoted."""
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
 
@@ -48,8 +51,8 @@ class ArchiveWriter:
             pl.col("_arrival").dt.strftime("%Y-%m-%d").alias("__arrived"),
             pl.col("_event_time").dt.strftime("%Y-%m-%d").fill_null(NO_DAY).alias("__happened"),
         )
-        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}-{quote(self.lane[1], safe='')}"
-        name = f"{place}-{self.chunk:06d}.parquet"
+        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}"
+        name = f"{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}.parquet"
         files, base = file_system(self.root)
         for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
             directory = f"{base}/arrival_day={arrived}/event_day={happened}"
@@ -62,6 +65,18 @@ class ArchiveWriter:
     def close(self) -> list[str]:
         """Every chunk is on its way already; where it is."""
         return self.written
+
+
+def _lane_text(lane: str) -> str:
+    """A lane as part of a file's name, from which it can be read back; one that is too long is cut, with a hash to tell it from others.
+
+    >>> _lane_text("north/1")
+    'north%2F1'
+    """
+    quoted = quote(lane, safe="")
+    if len(quoted) <= LONGEST:
+        return quoted
+    return f"{quoted[:LONGEST]}{SHORTENED}{hashlib.sha256(lane.encode()).hexdigest()[:16]}"
 
 
 def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -88,10 +103,29 @@ def _instant(column: str) -> pl.Expr:
 class ArchivedFile:
     """A file of the archive, by what its name says."""
 
+    root: str
+    """The archive as the user names it: by it alone the file system is known."""
     path: str
+    """Where the file is in the archive's file system; it has no scheme."""
     batch: int
     lane: LaneId
     chunk: int
+    shortened: bool = False
+    """The lane is only the beginning of its name and a hash; its rows have the whole of it."""
+
+    @property
+    def below(self) -> str:
+        """Its path below the archive's root: two days and a name."""
+        return "/".join(self.path.split("/")[-3:])
+
+    @property
+    def url(self) -> str:
+        """The file as Spark reads it."""
+        return f"{self.root.rstrip('/')}/{self.below}"
+
+    def open(self) -> pq.ParquetFile:
+        """The file in the file system of its archive."""
+        return pq.ParquetFile(file_system(self.root)[0].open_input_file(self.path))
 
 
 def archived_files(pipeline: Any) -> list[ArchivedFile]:
@@ -111,16 +145,28 @@ def files_of(root: str, generation: int, upto: int) -> list[ArchivedFile]:
     """The files of one generation up to a batch, lane by lane in order."""
     files, base = file_system(root)
     listed = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-    return by_name([info.path for info in listed], generation, upto)
+    return by_name(root, [info.path for info in listed], generation, upto)
 
 
-def by_name(paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
-    """Those of some files that belong to a generation and its batches up to one."""
+def clear_batch(root: str, generation: int, batch: int) -> None:
+    """Remove what an earlier try of a batch has left: its files are taken by their names, whichever try wrote them.
+
+    This lists the whole archive, so it is for batches that were begun before and for no others.
+    """
+    files, _ = file_system(root)
+    for file in files_of(root, generation, batch):
+        if file.batch == batch:
+            files.delete_file(file.path)
+
+
+def by_name(root: str, paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
+    """Those of an archive's files that belong to a generation and its batches up to one."""
     found = []
     for path in paths:
         match = NAME.search(path)
         if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
-            found.append(ArchivedFile(path, int(match[2]), (int(match[3]), unquote(match[4])), int(match[5])))
+            lane, shortened = unquote(match[4]), SHORTENED in match[4]
+            found.append(ArchivedFile(root, path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
 
 
@@ -129,9 +175,7 @@ def archived(pipeline: Any, spark: Any) -> Any:
     found = archived_files(pipeline)
     if not found:
         raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
-    scheme = pipeline.archive.split("://", 1)[0] + "://" if "://" in pipeline.archive else ""
-    paths = [f"{scheme}{f.path}" for f in found]
-    return spark.read.option("mergeSchema", "true").parquet(*paths)
+    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
 
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
@@ -140,7 +184,7 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
     for file in files:
         groups.setdefault((file.batch, file.chunk), []).append(file)
     for _, group in sorted(groups.items()):
-        parts = [_read(file.path, [*columns, "_offset", "_arrival", "_event_time", "_dead"]) for file in group]
+        parts = [_read(file, [*columns, "_offset", "_arrival", "_event_time", "_dead"]) for file in group]
         rows = pl.concat(parts, how="diagonal_relaxed").sort("_offset")
         yield rows.select(
             *columns,
@@ -152,20 +196,32 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
         )
 
 
-def _read(path: str, columns: list[str]) -> pl.DataFrame:
-    files, inner = file_system(path)
-    with pq.ParquetFile(files.open_input_file(inner)) as file:
-        frame = pl.from_arrow(file.read([c for c in columns if c in file.schema_arrow.names], use_threads=False))
+def _read(file: ArchivedFile, columns: list[str]) -> pl.DataFrame:
+    with file.open() as opened:
+        frame = pl.from_arrow(opened.read([c for c in columns if c in opened.schema_arrow.names], use_threads=False))
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
 def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
     """How a worker reads each archived lane in order, times and places only."""
+    return lanes_of(archived_files(pipeline))
+
+
+def lanes_of(files: list[ArchivedFile]) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+    """Files by their true lanes, each with how it is read; a name that was cut short is asked for once."""
+    named: dict[LaneId, list[ArchivedFile]] = {}
+    for file in files:
+        named.setdefault(file.lane, []).append(file)
     lanes: dict[LaneId, list[ArchivedFile]] = {}
-    for file in archived_files(pipeline):
-        lanes.setdefault(file.lane, []).append(file)
-    return {lane: partial(lane_chunks, files, {}) for lane, files in lanes.items()}
+    for same in named.values():
+        lanes.setdefault(_true_lane(same[0]), []).extend(same)
+    return {lane: partial(lane_chunks, own, {}) for lane, own in lanes.items()}
 
 
-__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "lane_chunks"]
+def _true_lane(file: ArchivedFile) -> LaneId:
+    """A lane whose name was too long for a file's is named by the file's rows."""
+    return (file.lane[0], _read(file, ["_lane"])["_lane"][0]) if file.shortened else file.lane
+
+
+__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_batch", "lane_chunks"]

@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from eventide.engine.archive import NO_DAY, ArchivedFile, by_name, files_of
 from eventide.engine.store import file_system
@@ -25,7 +24,7 @@ def publish(root: str, generation: int, upto: int, written: list[str] | None = N
     known = deltalake.DeltaTable.is_deltatable(root)
     table = deltalake.DeltaTable(root) if known else None
     entered = None if table is None else table.transaction_version(_writer(generation))
-    files = files_of(root, generation, upto) if written is None else by_name(written, generation, upto)
+    files = files_of(root, generation, upto) if written is None else by_name(root, written, generation, upto)
     fresh = [file for file in files if entered is None or file.batch > entered]
     if not fresh:
         return
@@ -35,8 +34,7 @@ def publish(root: str, generation: int, upto: int, written: list[str] | None = N
     if table is None:
         table = deltalake.DeltaTable.create(root, schema, partition_by=list(DAYS))
     _widen(deltalake, table, schema)
-    base = file_system(root)[1].rstrip("/")
-    actions = [_action(deltalake, file, base, rows, size) for file, (_, rows, size) in zip(fresh, facts, strict=True)]
+    actions = [_action(deltalake, file, rows, size) for file, (_, rows, size) in zip(fresh, facts, strict=True)]
     # A run that started over has read everything again: its first files take the place of all others.
     mode = "overwrite" if known and entered is None else "append"
     number = deltalake.Transaction(_writer(generation), max(file.batch for file in fresh))
@@ -49,9 +47,9 @@ def _writer(generation: int) -> str:
 
 
 def _footer(file: ArchivedFile) -> tuple[pa.Schema, int, int]:
-    files, inner = file_system(file.path)
-    with pq.ParquetFile(files.open_input_file(inner)) as opened:
-        return opened.schema_arrow.remove_metadata(), opened.metadata.num_rows, files.get_file_info(inner).size
+    size = file_system(file.root)[0].get_file_info(file.path).size
+    with file.open() as opened:
+        return opened.schema_arrow.remove_metadata(), opened.metadata.num_rows, size
 
 
 def _widen(deltalake: Any, table: Any, schema: pa.Schema) -> None:
@@ -62,11 +60,10 @@ def _widen(deltalake: Any, table: Any, schema: pa.Schema) -> None:
         table.alter.add_columns(added)
 
 
-def _action(deltalake: Any, file: ArchivedFile, base: str, rows: int, size: int) -> Any:
-    path = file.path[len(base) + 1 :]
-    days = dict(part.split("=", 1) for part in path.split("/")[:-1])
+def _action(deltalake: Any, file: ArchivedFile, rows: int, size: int) -> Any:
+    days = dict(part.split("=", 1) for part in file.below.split("/")[:-1])
     values = {name: None if days[name] == NO_DAY else days[name] for name in DAYS}
-    return deltalake.transaction.AddAction(path, size, values, 0, True, json.dumps({"numRecords": rows}))
+    return deltalake.transaction.AddAction(file.below, size, values, 0, True, json.dumps({"numRecords": rows}))
 
 
 __all__ = ["publish"]

@@ -5,15 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from eventide.definition import Aggregation, Stream
-from eventide.engine.archive import PLACE, archived
+from eventide.engine.archive import archived
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.run import Run
 from eventide.engine.session import local_session
 from eventide.engine.union import united
 from eventide.errors import DefinitionError
+from eventide.kernel.columns import DEAD, RAW
+from eventide.model.watermark import Custom, Punctuated
+from eventide.sources.base import Source
 from eventide.sources.frame import FrameSource
+
+REPLAYED = {
+    **{f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset", "event_time")},
+    "_dead": DEAD,
+    "_raw": RAW,
+}
+"""The archive's columns as a replay reads them: late rows carry their place under the archive's own names, so that here it goes by others."""
 
 
 @dataclass
@@ -50,18 +62,34 @@ def backfill(
 
 
 def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
-    """The sources as the archive has them: transformed already, in the places that the live run gave them."""
+    """The sources as the archive has them: transformed already, in the places and with the event times that the live run gave them.
+
+    A source's own time column would not do: sources that are merged keep only the columns that they share, and a dead letter may have
+    a sound time. What the live run could not read stays a dead letter, for the same reason.
+    """
     kept = archived(pipeline, session)
     known = _known_lanes(pipeline)
-    # Late rows carry their place under the archive's own names, so that here it goes by others.
-    places = {f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset")}
     found = []
     for source in pipeline.aggregation.stream.sources:
-        rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(places)
-        rows = rows.drop(*[column for column in PLACE if column not in places])
+        rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(REPLAYED).drop("_source")
+        _refuse_lost_columns(source, rows.columns)
         static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
-        found.append(replace(static, transforms=(), maps=()))
+        found.append(replace(static, event_time="archived_event_time", transforms=(), maps=()))
     return tuple(found)
+
+
+def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
+    """A watermark that markers or an expression say cannot be said again without the columns that it is read from."""
+    if not isinstance(source.watermark, Punctuated | Custom):
+        return
+    texts = [source.watermark.value, *([source.watermark.when] if isinstance(source.watermark, Punctuated) else [])]
+    read = {name for text in texts for name in pl.sql_expr(text).meta.root_names()}
+    lost = sorted(read - {*kept, "arrival_time"})
+    if lost:
+        raise DefinitionError(
+            f"the watermark of source {source.name!r} reads {', '.join(lost)}, which the archive does not have: of merged sources it "
+            "keeps the columns that all of them share. Give the other sources these columns too, with .transform(…), or pass the history."
+        )
 
 
 def _run(pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: str) -> Backfill:

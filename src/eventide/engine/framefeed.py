@@ -11,7 +11,7 @@ from eventide.engine.feed import Feed, Reach, arrow_kinds, reading_of
 from eventide.engine.filereading import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.errors import OrderWarning
-from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 from eventide.sources.frame import FrameSource
 
 
@@ -25,8 +25,10 @@ class FrameFeed:
 
     @classmethod
     def open(cls, spark: Any, index: int, source: FrameSource) -> FrameFeed:
-        """Take the columns from the DataFrame after its transforms."""
-        return cls(index, source, reading_of(index, source, arrow_kinds(source.opened(spark).schema), None))
+        """Take the columns from the DataFrame after its transforms; a replay's verdicts on dead letters are no columns of the user's."""
+        kinds = arrow_kinds(source.opened(spark).schema)
+        users = {name: kind for name, kind in kinds.items() if name not in (DEAD, RAW)}
+        return cls(index, source, reading_of(index, source, users, None))
 
     def known_lanes(self) -> tuple[str, ...]:
         """The whole source, unless a column names the lanes."""

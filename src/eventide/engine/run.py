@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.archive import clear_batch
 from eventide.engine.batchscan import BatchScan
 from eventide.engine.changes import check_definition, describe_definition
 from eventide.engine.deliver import Deliverer, pane_shape
@@ -155,8 +156,9 @@ class Run:
         """One micro-batch from begin to commit."""
         self.lease.renew()
         now = max(self.clock(), self.last_clock)
-        facts = self.journal.begin(number, {"clock": now, "generation": self.generation})
-        self._clear_leftovers(number)
+        fresh = {"clock": now, "generation": self.generation}
+        facts = self.journal.begin(number, fresh)
+        self._clear_leftovers(number, again=facts is not fresh)
         self.hook("begin")
         clock = facts["clock"]
         accounts, landed = self.scan(frame, number, clock, self.ledger)
@@ -203,8 +205,10 @@ class Run:
         known = {p.path for p in self.ledger.parts}
         self.store.delete(f for f in self.store.files("data") if f not in known and int(f.split("/")[1]) <= self.ledger.batch)
 
-    def _clear_leftovers(self, number: int) -> None:
-        """A batch run again begins with nothing of its earlier try."""
+    def _clear_leftovers(self, number: int, *, again: bool) -> None:
+        """A batch run again begins with nothing of its earlier try; the archive is listed only where there was one."""
+        if again and self.pipeline.archive is not None:
+            clear_batch(self.pipeline.archive, self.generation, number)
         self.store.delete_directory(f"data/{number:012d}")
         for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in ("panes", "late") for o in self.pipeline.outputs)):
             self.store.delete_directory(f"{directory}/batch={number}")

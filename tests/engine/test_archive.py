@@ -1,0 +1,91 @@
+"""The archive's files: whose they are by their names, and where they are opened."""
+
+import datetime as dt
+from pathlib import Path
+
+import deltalake
+import polars as pl
+import pyarrow.fs as pafs
+import pytest
+
+from eventide.engine import archive, archivelog
+from eventide.engine.archive import ArchiveWriter, clear_batch, files_of, lanes_of
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
+
+DAY = 86_400_000_000
+NOON = int(dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC).timestamp()) * 1_000_000
+
+
+def chunk(lane="0", happened=NOON, rows=3):
+    return pl.DataFrame({"n": range(rows), OFFSET: range(rows)}).with_columns(
+        pl.lit(lane).alias(LANE),
+        pl.lit(NOON, dtype=pl.Int64).alias(ARRIVAL),
+        pl.lit(happened, dtype=pl.Int64).alias(TIME),
+        pl.lit(None, dtype=pl.String).alias(DEAD),
+    )
+
+
+def write(root, batch, chunks, lane="0", generation=0):
+    writer = ArchiveWriter(str(root), batch, (0, lane), "clicks", generation)
+    for rows in chunks:
+        writer.see(rows)
+    return writer.close()
+
+
+def test_only_the_files_of_an_earlier_try_are_cleared(tmp_path):
+    write(tmp_path, 0, [chunk()])
+    write(tmp_path, 1, [chunk(), chunk(happened=NOON - DAY)])
+    write(tmp_path, 1, [chunk()], generation=1)
+    clear_batch(str(tmp_path), 0, 1)
+    assert [file.batch for file in files_of(str(tmp_path), 0, 9)] == [0]
+    assert [file.batch for file in files_of(str(tmp_path), 1, 9)] == [1]
+    clear_batch(str(tmp_path / "nowhere"), 0, 1)
+
+
+@pytest.mark.parametrize("lane", ["l" * 230, "उत्तर प्रदेश की पहली दुकानें", "north/1@x", "-000001"])
+def test_a_lane_of_any_name_is_archived_and_read_back(tmp_path, lane):
+    other = lane + "2"
+    for name in (lane, other):
+        write(tmp_path, 0, [chunk(name), chunk(name, happened=NOON - DAY)], lane=name)
+    lanes = lanes_of(files_of(str(tmp_path), 0, 9))
+    assert set(lanes) == {(0, lane), (0, other)}
+    assert [len(rows) for rows in lanes[(0, lane)]()] == [3, 3]
+
+
+def test_a_lane_whose_earlier_files_have_its_whole_name_stays_one_lane(tmp_path):
+    lane = "l" * 180
+    (early,) = write(tmp_path, 0, [chunk(lane)], lane=lane)
+    Path(early).rename(early.replace(Path(early).name, f"g0-b000000000000-s0-{lane}-000000.parquet"))
+    write(tmp_path, 1, [chunk(lane)], lane=lane)
+    lanes = lanes_of(files_of(str(tmp_path), 0, 9))
+    assert list(lanes) == [(0, lane)] and [len(rows) for rows in lanes[(0, lane)]()] == [3, 3]
+
+
+@pytest.fixture
+def remote(tmp_path, monkeypatch):
+    """An archive as an object store has it: its paths begin with a bucket and mean nothing to the local disk."""
+    store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
+
+    def file_system(root):
+        return (store, "bucket/archive") if root == str(tmp_path / "bucket" / "archive") else (pafs.LocalFileSystem(), root)
+
+    monkeypatch.setattr(archive, "file_system", file_system)
+    monkeypatch.setattr(archivelog, "file_system", file_system)
+    return str(tmp_path / "bucket" / "archive")
+
+
+def test_the_files_of_a_remote_archive_are_opened_where_the_archive_is(remote):
+    (path,) = write(remote, 0, [chunk("l" * 230)], lane="l" * 230)
+    (file,) = files_of(remote, 0, 9)
+    assert path.startswith("bucket/") and file.url == f"{remote}/{path.removeprefix('bucket/archive/')}"
+    ((lane, chunks),) = lanes_of([file]).items()
+    assert lane == (0, "l" * 230) and [len(rows) for rows in chunks()] == [3]
+    clear_batch(remote, 0, 0)
+    assert files_of(remote, 0, 9) == []
+
+
+def test_the_files_of_a_remote_archive_are_entered_in_its_delta_log(remote):
+    archivelog.publish(remote, 0, 0, write(remote, 0, [chunk()]))
+    write(remote, 1, [chunk()])
+    archivelog.publish(remote, 0, 1)
+    assert deltalake.DeltaTable(remote).to_pyarrow_table().num_rows == 6
