@@ -16,7 +16,8 @@ from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.planning import expanded, propose
 from eventide.migration.shape import language
-from eventide.migration.tablerun import TableRefused, connect, planned, run_next
+from eventide.migration.tabledatabase import TableRefused, connect
+from eventide.migration.tablerun import planned, run_next
 from eventide.migration.upcast import Upcast
 from tests.migration.desk import CREATED_AT, FARE, PRICING, RENAME, SIGNUP_DATE, USER_ID, record
 from tests.migration.test_drift import FARES, FOUR, rides
@@ -193,11 +194,47 @@ def test_rows_of_the_old_shape_that_came_after_the_fill_are_filled_before_the_dr
 def test_a_column_is_not_dropped_while_it_holds_what_the_new_shape_has_not(database):
     here = connect(database)
     here.run("UPDATE users SET signup_date = 'long ago' WHERE user_id = 2")
-    with pytest.raises(TableRefused, match="would lose 1 values of users that the new shape does not have"):
+    with pytest.raises(TableRefused, match="would lose 1 value of users that the new shape does not have"):
         run_next(here, at(Phase.CONTRACTED), "users", LEAVES)
     assert "signup_date" in here.columns("users")
     here.run("UPDATE users SET created_at = '2000-01-01 00:00:00' WHERE user_id = 2")
+    with pytest.raises(TableRefused, match="signup_date is 'long ago', and the new shape says '2000-01-01'"):
+        run_next(here, at(Phase.CONTRACTED), "users", LEAVES)
+    here.run("UPDATE users SET signup_date = NULL WHERE user_id = 2")
     assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+
+
+def test_a_value_changed_after_the_fill_keeps_its_column_with_the_count_and_examples(database):
+    here = connect(database)
+    run_next(here, at(Phase.MIGRATE), "users", LEAVES)
+    here.run(
+        "UPDATE users SET signup_date = '2031-01-0' || user_id WHERE user_id IN (2, 3)"
+    )  # by an application of the old shape
+    with pytest.raises(TableRefused) as refusal:
+        run_next(here, at(Phase.CONTRACTED), "users", LEAVES)
+    said = str(refusal.value)
+    assert "would lose 2 values of users" in said
+    assert "user_id 2: signup_date is '2031-01-02', and the new shape says '2025-09-15'" in said
+    assert "user_id 3: signup_date is '2031-01-03', and the new shape says '2025-09-16'" in said
+    assert here.run("SELECT signup_date FROM users WHERE user_id = 2")[0] == [("2031-01-02",)]
+    here.run("UPDATE users SET created_at = datetime(signup_date) WHERE user_id IN (2, 3)")
+    assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+
+
+def test_of_several_new_columns_one_that_was_changed_keeps_the_old_column(tmp_path):
+    path = tmp_path / "rides.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE rides (fare_cents INTEGER)")  # without a key: rows are named by their rowid
+        connection.executemany("INSERT INTO rides VALUES (?)", [(900,), (None,), (100,)])
+    plan = propose("AVRO", record(USER_ID, FARE), record(USER_ID, PRICING))
+    leaves = language("AVRO").leaves(expanded(plan, record(USER_ID, FARE)))
+    here = connect(f"sqlite:///{path}")
+    run_next(here, at(Phase.MIGRATE, plan), "rides", leaves)
+    here.run("UPDATE rides SET pricing_tax = 70 WHERE fare_cents = 900")
+    with pytest.raises(TableRefused, match="rowid 1: fare_cents is 900, and the new shape says 970"):
+        run_next(here, at(Phase.CONTRACTED, plan), "rides", leaves)
+    here.run("UPDATE rides SET pricing_base = 830 WHERE fare_cents = 900")  # knows more, says the same
+    assert run_next(here, at(Phase.CONTRACTED, plan), "rides", leaves) == ["drop fare_cents"]
 
 
 def test_what_is_wrong_with_a_database_a_table_or_a_step_is_said(database, tmp_path):

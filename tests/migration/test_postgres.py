@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import psycopg
 import pytest
 
 from eventide.migration.consumer import Shape
 from eventide.migration.phase import Phase
-from eventide.migration.tablerun import TableRefused, connect, run_next
+from eventide.migration.tabledatabase import TableRefused, connect
+from eventide.migration.tablerun import run_next
 from tests.migration.desk import Desk, field_names
 from tests.migration.test_history_and_tables import LEAVES, at
 from tests.migration.test_phases import QUICK, declare, drift, go, reads, refused
-from tests.registry.conftest import fresh_database
+from tests.registry.conftest import fresh_database, wait_until
 
 
 @pytest.fixture
@@ -62,3 +65,32 @@ def test_a_postgresql_table_follows_the_phases(url):
     assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
     assert here.run("SELECT COUNT(created_at) FROM v_users")[0] == [(25_001,)]
     assert here.columns("users") == ["user_id", "name", "created_at"]
+
+
+def test_a_value_changed_by_a_transaction_that_ends_while_the_drop_waits_is_not_lost(url):
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "CREATE TABLE users (user_id BIGINT PRIMARY KEY, signup_date TEXT)"
+        )  # text, where the schema has a date
+        connection.execute("INSERT INTO users VALUES (1, '2025-09-14'), (2, '2025-09-15')")
+    here = connect(url)
+    run_next(here, at(Phase.MIGRATE), "users", LEAVES)
+    refusals = []
+
+    def dropping():
+        try:
+            run_next(connect(url), at(Phase.CONTRACTED), "users", LEAVES)
+        except TableRefused as error:
+            refusals.append(str(error))
+
+    with psycopg.connect(url) as other:
+        other.execute("UPDATE users SET signup_date = '2031-01-01' WHERE user_id = 2")
+        thread = threading.Thread(target=dropping)
+        thread.start()
+        waiting = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND relation = 'users'::regclass"
+        wait_until(lambda: here.run(waiting)[0] == [(1,)])
+        other.commit()
+    thread.join()
+    assert len(refusals) == 1 and "would lose 1 value of users" in refusals[0]
+    assert "user_id 2: signup_date is '2031-01-01', and the new shape says '2025-09-15'" in refusals[0]
+    assert here.run("SELECT signup_date FROM users ORDER BY user_id")[0] == [("2025-09-14",), ("2031-01-01",)]

@@ -106,7 +106,8 @@ def _fill(
 @TOKEN
 def table(name: str, database: str, table: str, execute: bool, upto: str | None, url: str, token: str | None) -> None:
     """The same change in a SQL table at DATABASE (sqlite:///FILE or postgresql://…): add, fill, view, drop."""
-    from eventide.migration.tablerun import connect, planned, run_next
+    from eventide.migration.tabledatabase import connect
+    from eventide.migration.tablerun import planned, run_next
 
     migration = Migration.from_json(ask(url, token, "GET", name))
     leaves = migration.plan.leaves

@@ -2,124 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Mapping
 
-from eventide.errors import EventideError
-from eventide.migration.faults import PlanRefused, listed
+from eventide.migration.faults import listed
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.shape import Leaf
+from eventide.migration.tabledatabase import Database, TableRefused
+from eventide.migration.tableloss import losses
 from eventide.migration.tableside import Step, column, steps
 
 _MARKS = """CREATE TABLE IF NOT EXISTS eventide_migration_steps (
     migration TEXT NOT NULL, tablename TEXT NOT NULL, step TEXT NOT NULL, PRIMARY KEY (migration, tablename, step))"""
 _MARK = "INSERT INTO eventide_migration_steps (migration, tablename, step) VALUES ({0}, {0}, {0}) ON CONFLICT DO NOTHING"
-
-
-class TableRefused(EventideError):
-    """A step that may not run yet, or that the database did not take."""
-
-
-class Database(Protocol):
-    """A connection, whichever database it goes to."""
-
-    dialect: str
-    mark: str
-    trouble: type[Exception]
-
-    def columns(self, table: str) -> list[str]:
-        """The columns of a table, in order."""
-
-    def transaction(self) -> Any:
-        """All or nothing."""
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
-        """Rows and the number of rows changed."""
-
-
-class Sqlite:
-    """A SQLite file."""
-
-    dialect, mark = "sqlite", "?"
-    trouble: type[Exception] = sqlite3.Error
-
-    def __init__(self, path: str) -> None:
-        self.connection = sqlite3.connect(path, isolation_level=None)
-
-    def columns(self, table: str) -> list[str]:
-        """The columns of a table, in order."""
-        return [str(r[0]) for r in self.connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing, definitions included."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.connection.execute("ROLLBACK")
-            raise
-        self.connection.execute("COMMIT")
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
-        """Rows and the number of rows changed."""
-        cursor = self.connection.execute(statement, values)
-        return cursor.fetchall(), cursor.rowcount
-
-
-class Postgres:
-    """A PostgreSQL database."""
-
-    dialect, mark = "postgresql", "%s"
-    trouble: type[Exception]
-
-    def __init__(self, url: str) -> None:
-        import psycopg
-
-        self.trouble = psycopg.Error
-        self.connection = psycopg.connect(url, autocommit=True)
-
-    def columns(self, table: str) -> list[str]:
-        """The columns of a table, in order."""
-        schema, _, name = table.rpartition(".")
-        rows = self.connection.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = %s "
-            "AND table_schema = COALESCE(NULLIF(%s, ''), current_schema()) ORDER BY ordinal_position",
-            (name, schema),
-        ).fetchall()
-        return [str(r[0]) for r in rows]
-
-    def transaction(self) -> Any:
-        """All or nothing, definitions included."""
-        return self.connection.transaction()
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
-        """Rows and the number of rows changed."""
-        cursor = self.connection.execute(statement.encode(), values or None)
-        return (cursor.fetchall() if cursor.description else []), cursor.rowcount
-
-
-def connect(url: str) -> Database:
-    """The database behind a URL: `sqlite:///FILE` or `postgresql://…`."""
-    if url.startswith("sqlite:///"):
-        path = url.removeprefix("sqlite:///")
-        if not Path(path).is_file():  # SQLite would make an empty one
-            raise TableRefused(
-                f"There is no SQLite file {path!r}; sqlite:///FILE is below this directory, sqlite:////FILE is not."
-            )
-        return Sqlite(path)
-    if url.startswith(("postgresql://", "postgres://")):
-        import psycopg
-
-        try:
-            return Postgres(url)
-        except psycopg.Error as error:
-            raise TableRefused(f"The database does not let us in: {error}") from error
-    raise PlanRefused(f"{url!r} is no database; give sqlite:///FILE or postgresql://USER@HOST/DATABASE.")
 
 
 def planned(database: Database, migration: Migration, table: str, leaves: Mapping[str, Leaf]) -> list[tuple[Step, bool]]:
@@ -173,7 +68,10 @@ def _run(database: Database, migration: Migration, table: str, step: Step) -> in
             if more <= 0:
                 break
             changed += more
+        _refuse_loss(database, table, step)  # before anybody has to wait for a lock
         with database.transaction():
+            if step.against is not None:
+                database.lock(table)  # what others changed meanwhile is seen, and nobody changes anything after it
             _refuse_loss(database, table, step)
             if not step.repeats and not _stands(database, table, step):
                 database.run(step.statement)
@@ -187,14 +85,11 @@ def _run(database: Database, migration: Migration, table: str, step: Step) -> in
 
 
 def _refuse_loss(database: Database, table: str, step: Step) -> None:
-    if step.loses is None or _stands(database, table, step):
+    if step.against is None or _stands(database, table, step):
         return
-    lost = int(database.run(step.loses)[0][0][0])
-    if lost:
-        raise TableRefused(
-            f"Step {step.name!r} would lose {lost:,} values of {table} that the new shape does not have: {step.loses} counts them. "
-            "Set the new columns of those rows by hand, or the old one to NULL, and run it again."
-        )
+    lost = losses(database, table, step.name.removeprefix("drop "), step.against)
+    if lost is not None:
+        raise TableRefused(f"Step {step.name!r} {lost}, and run it again.")
 
 
 def _stands(database: Database, table: str, step: Step) -> bool:

@@ -23,18 +23,26 @@ _SQLITE = {
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the new columns say that an old one holds: an expression, and the columns it stands for."""
+
+    expected: str
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One statement: its name, the phase from which on it may run, and whether it can be repeated until nothing changes.
 
-    `earliest` is the gate: the statement waits for the migration itself to have got that far. `loses` counts the values
-    that the statement would lose; it waits until there are none.
+    `earliest` is the gate: the statement waits for the migration itself to have got that far. `against` is what a column
+    is compared with before it goes; the statement waits until every row agrees.
     """
 
     name: str
     earliest: Phase
     statement: str
     repeats: bool = False
-    loses: str | None = None
+    against: Comparison | None = None
 
 
 def column(path: str) -> str:
@@ -75,13 +83,16 @@ def steps(
     seen = [c for c in columns if c not in old and c not in new] + new
     view = quoted(f"{table.removesuffix(suffix)}v_{suffix}")
     made.append(Step("view", Phase.MIGRATE, f"CREATE VIEW {view} AS SELECT {', '.join(map(quoted, seen))} FROM {name}"))
-    return [*made, *(_drop(name, m, column(p)) for m in plan.mappings for p in m.old)]
+    return [*made, *(_drop(name, m, p, dialect) for m in plan.mappings for p in m.old)]
 
 
-def _drop(table: str, mapping: Mapping, old: str) -> Step:
-    nowhere = " AND ".join(f"{quoted(column(p))} IS NULL" for p in mapping.new)
-    loses = f"SELECT COUNT(*) FROM {table} WHERE {quoted(old)} IS NOT NULL AND {nowhere}" if mapping.new else None
-    return Step(f"drop {old}", Phase.CONTRACTED, f"ALTER TABLE {table} DROP COLUMN {quoted(old)}", loses=loses)
+def _drop(table: str, mapping: Mapping, path: str, dialect: str) -> Step:
+    against = None
+    if mapping.new:
+        expected = for_table(mapping.backward[path], lambda each: quoted(column(each)), dialect)
+        against = Comparison(expected, tuple(column(p) for p in mapping.new))
+    old = column(path)
+    return Step(f"drop {old}", Phase.CONTRACTED, f"ALTER TABLE {table} DROP COLUMN {quoted(old)}", against=against)
 
 
 def quoted(name: str) -> str:
