@@ -262,6 +262,14 @@ def test_the_plan_shows_the_phases_with_what_each_waits_for(shell, client, wante
     assert '"name": "signup_date"' not in said.split("contracted: ")[1].splitlines()[0]
 
 
+def test_a_plan_that_cannot_end_under_the_subjects_level_says_so_before_it_begins(shell, client, wanted):
+    client.call("PUT", "/config/users-value", {"compatibility": "FORWARD"})
+    said = shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at")
+    assert "CANNOT END: the contracted schema does not pass" in said and "level with PUT /config" in said
+    client.call("PUT", "/config/users-value", {"compatibility": "BACKWARD"})
+    assert "CANNOT END" not in shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at")
+
+
 def test_no_answer_is_not_no(wanted):
     nobody = Shell("http://127.0.0.1:1")
     assert "eventide registry serve" in nobody("can-contract", "signup", exits=2)

@@ -91,6 +91,8 @@ def show_plan(found: dict[str, Any]) -> None:
     for which, text in found["schemas"].items():
         click.echo(f"  {which}: {text}")
     show_phases(found["plan"]["policy"])
+    for obstacle in found["obstacles"]:
+        click.echo(f"  CANNOT END: {obstacle['found']}  -> {obstacle['remedy']}")
     for clash in found["conflicts"]:
         click.echo(f"  conflicts with {clash}")
     if found["phase"] == "plan" and not found["confirmed"]:

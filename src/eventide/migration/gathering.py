@@ -140,8 +140,9 @@ def _reasons(catalog: Catalog, migration: Migration, latest: Entry, *, grow: boo
         text = expanded(migration.plan, latest.text)
         against = None
         if not grow:
+            begun = migration.expanded_id is not None
+            against = since_expanded(catalog, migration) if begun else [replace(latest, text=text)]
             text = contracted(migration.plan, text)
-            against = since_expanded(catalog, migration) if migration.expanded_id is not None else [latest]
         proposal = Proposal(migration.subject, text, migration.plan.kind, latest.references)
         canonical = catalog.canonical(proposal, strict=True, normalize=False)
         return tuple(reasons_against(catalog, config, canonical, against)[:1])

@@ -33,12 +33,7 @@ def gates_to(migration: Migration, to: Phase, facts: Facts, now: int, confirmati
     """Every gate before a phase, whether open or not."""
     plan = migration.plan
     if to is Phase.EXPAND and migration.phase is Phase.PLAN:
-        remedy = "Change the plan, or the subject's level with PUT /config"
-        return (
-            gate.confirmed(migration),
-            gate.no_conflict(migration, facts),
-            gate.accepted("expanded", facts.expanded_reasons, facts.level, remedy),
-        )
+        return (gate.confirmed(migration), gate.no_conflict(migration, facts), _expanded_accepted(facts))
     if to is Phase.DUAL_WRITE and migration.phase is Phase.EXPAND:
         return (
             gate.expanded_stands(migration, facts),
@@ -71,8 +66,25 @@ def contract_gates(migration: Migration, facts: Facts, now: int) -> tuple[Gate, 
         gate.held("hold_migrate", since, hold, now),
         gate.held("hold_dual_write", migration.both_since, policy.hold_dual_write, now),
         gate.none_left(migration, facts, now),
-        gate.accepted("contracted", facts.contracted_reasons, facts.level, "Change the subject's level with PUT /config"),
+        _contracted_accepted(facts),
     )
+
+
+def obstacles(migration: Migration, facts: Facts) -> tuple[Gate, ...]:
+    """What would stop a plan half-way whatever anybody did: levels that do not take the schemas it leads to."""
+    if migration.phase is not Phase.PLAN:
+        return ()
+    return tuple(g for g in (_expanded_accepted(facts), _contracted_accepted(facts)) if not g.open)
+
+
+def _expanded_accepted(facts: Facts) -> Gate:
+    remedy = "Change the plan, or the subject's level with PUT /config"
+    return gate.accepted("expanded", facts.expanded_reasons, facts.level, remedy)
+
+
+def _contracted_accepted(facts: Facts) -> Gate:
+    remedy = "Change the subject's level with PUT /config"
+    return gate.accepted("contracted", facts.contracted_reasons, facts.level, remedy)
 
 
 def decide(migration: Migration, to: Phase, facts: Facts, now: int, *, confirmation: str | None = None) -> Verdict:

@@ -28,6 +28,8 @@ class Plan:
     policy: Policy = field(default_factory=Policy)
     leaves: Map[str, Leaf] = field(default_factory=dict)
     """The leaves of both shapes, with their types."""
+    retired: tuple[str, ...] = ()
+    """The drops that stay in the schema as names without meaning, because the level does not let them go."""
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -58,6 +60,7 @@ class Plan:
             "notes": list(self.notes),
             "policy": self.policy.as_json(),
             "leaves": {p: {"type": leaf.type, "definition": leaf.definition} for p, leaf in self.leaves.items()},
+            "retired": list(self.retired),
         }
 
     @classmethod
@@ -71,4 +74,5 @@ class Plan:
             tuple(body["notes"]),
             Policy.from_json(body["policy"]),
             {p: Leaf(p, leaf["type"], leaf["definition"]) for p, leaf in body["leaves"].items()},
+            tuple(body.get("retired", ())),
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from eventide.migration.expression import refuse_unless_valid
 from eventide.migration.faults import PlanRefused, listed
+from eventide.migration.fitting import fitted
 from eventide.migration.mapping import Change, Mapping
 from eventide.migration.pairing import Said, one_to_one, pair
 from eventide.migration.plan import Plan
@@ -69,10 +70,12 @@ def propose(
         if loose and kind == "AVRO":
             notes.append(f"{addition.path} is optional in the registry: records from before the dual write lack it")
     drops = tuple(dict.fromkeys(_highest(path, new) for m in mappings for path in m.old))
-    both = lang.leaves(lang.with_added(current, additions))
+    fit = fitted(kind, current, level, additions, drops)
+    both = lang.leaves(lang.with_added(current, fit.additions))
     involved = {path for m in mappings for path in (*m.old, *m.new)}
     types = {path: Leaf(path, leaf.type, leaf.definition) for path, leaf in both.items() if path in involved}
-    plan = Plan(kind, tuple(mappings), tuple(additions), drops, tuple(dict.fromkeys(notes)), policy or Policy(), types)
+    told = tuple(dict.fromkeys((*notes, *fit.notes)))
+    plan = Plan(kind, tuple(mappings), fit.additions, drops, told, policy or Policy(), types, fit.retired)
     return validated(plan.edited(said.forward, said.backward), both)
 
 
@@ -103,7 +106,9 @@ def expanded(plan: Plan, text: str) -> str:
 
 def contracted(plan: Plan, text: str) -> str:
     """A schema without the old shape."""
-    return language(plan.kind).without(text, plan.drops)
+    lang = language(plan.kind)
+    text = lang.without(text, [path for path in plan.drops if path not in plan.retired])
+    return (lang.retired(text, plan.retired) or text) if plan.retired else text
 
 
 def readable(plan: Plan, text: str) -> str:

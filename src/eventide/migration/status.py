@@ -7,7 +7,7 @@ from typing import Any
 from eventide.migration.consumer import Standing
 from eventide.migration.facts import DriftFacts
 from eventide.migration.gathering import gather
-from eventide.migration.machine import Outcome, contract_gates, decide, gates_to
+from eventide.migration.machine import Outcome, contract_gates, decide, gates_to, obstacles
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.planning import contracted, expanded, readable
@@ -25,6 +25,7 @@ def status(catalog: Catalog, rollout: Rollout, migration: Migration) -> dict[str
         **migration.as_json(),
         "next": None if step is None else step.value,
         "gates": [g.as_json() for g in gates],
+        "obstacles": [g.as_json() for g in obstacles(migration, facts)],
         "conflicts": list(facts.conflicts),
         "consumers": [_consumer(s) for s in facts.standings],
         "drift": drift_json(facts.drift),

@@ -50,6 +50,14 @@ class AvroLanguage:
         """The schema with these fields optional, so that it reads records with and without them."""
         return _changed(text, paths, _loose)
 
+    def softened(self, addition: Addition) -> Addition | None:
+        """None: an optional field is as soft as it gets."""
+        return None
+
+    def retired(self, text: str, paths: Sequence[str]) -> str | None:
+        """None: readers skip what they do not know."""
+        return None
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
         return Addition(addition.parent, name, {**addition.definition, "name": name})

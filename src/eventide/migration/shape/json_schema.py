@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from eventide.migration.faults import PlanRefused
@@ -13,6 +13,7 @@ from eventide.migration.shape.leaf import Leaf
 
 _TYPES = {"integer": "long", "number": "double", "string": "string", "boolean": "boolean"}
 _FORMATS = {"date": "date", "date-time": "timestamp"}
+WANTED, GONE = "x-eventide-wanted", "x-eventide-gone"
 _SAID_ELSEWHERE = frozenset({"type", "format", "description", "title", "default", "properties", "required", "examples"})
 
 
@@ -34,29 +35,30 @@ class JsonLanguage:
             at = _object_at(root, addition.parent)
             if at is None:
                 raise PlanRefused(f"There is no object {addition.parent!r} in the schema to add {addition.name!r} to.")
-            at.setdefault("properties", {}).setdefault(addition.name, copy.deepcopy(addition.definition))
+            properties = at.setdefault("properties", {})
+            if addition.name not in properties or _is_gone(properties[addition.name]):
+                properties[addition.name] = copy.deepcopy(addition.definition)
         return json.dumps(root)
 
     def without(self, text: str, paths: Sequence[str]) -> str:
         """The schema without these properties; those it has not got are no error."""
-        root = _root(text)
-        for path in paths:
-            parent, _, name = path.rpartition(".")
-            at = _object_at(root, parent)
-            if at is not None:
-                at.get("properties", {}).pop(name, None)
-                _require_no_more(at, name)
-        return json.dumps(root)
+        return _changed(text, paths, lambda properties, name: properties.pop(name))
 
     def loosened(self, text: str, paths: Sequence[str]) -> str:
         """The schema with these properties no longer required."""
-        root = _root(text)
-        for path in paths:
-            parent, _, name = path.rpartition(".")
-            at = _object_at(root, parent)
-            if at is not None:
-                _require_no_more(at, name)
-        return json.dumps(root)
+        return _changed(text, paths, lambda properties, name: None)
+
+    def softened(self, addition: Addition) -> Addition | None:
+        """The property without its type, which stands beside it for people and for us.
+
+        Documents of an open object may hold anything under the new name already, so a level that looks backward takes
+        the name but no type.
+        """
+        return Addition(addition.parent, addition.name, {WANTED: addition.definition})
+
+    def retired(self, text: str, paths: Sequence[str]) -> str | None:
+        """The schema with these properties holding anything or nothing: a closed object refuses names that it has not got."""
+        return _changed(text, paths, lambda properties, name: properties.update({name: {"deprecated": True, GONE: True}}))
 
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
@@ -67,6 +69,27 @@ class JsonLanguage:
         parent, _, name = path.rpartition(".")
         at = _object_at(_root(text), parent)
         return at.get("properties", {}).get(name) if at else None
+
+
+def _changed(text: str, paths: Sequence[str], change: Callable[[dict[str, Any], str], object]) -> str:
+    """The schema with each of these properties changed and no longer required; those it has not got are no error."""
+    root = _root(text)
+    for path in paths:
+        parent, _, name = path.rpartition(".")
+        at = _object_at(root, parent)
+        if at is not None and name in at.get("properties", {}):
+            change(at["properties"], name)
+            _require_no_more(at, name)
+    return json.dumps(root)
+
+
+def _is_gone(definition: Any) -> bool:
+    return isinstance(definition, dict) and definition.get(GONE) is True
+
+
+def _wanted(definition: Any) -> Any:
+    """What a property is to hold, also where the schema cannot say so yet."""
+    return definition.get(WANTED, definition) if isinstance(definition, dict) else definition
 
 
 def _require_no_more(node: Any, name: str) -> None:
@@ -93,13 +116,16 @@ def _types(node: Any) -> list[str]:
 def _object_at(root: Any, path: str) -> Any | None:
     at: Any | None = root
     for part in path.split(".") if path else ():
-        at = at.get("properties", {}).get(part) if isinstance(at, dict) else None
+        at = _wanted(at.get("properties", {}).get(part)) if isinstance(at, dict) else None
     return at if isinstance(at, dict) and (at is root or "object" in _types(at)) else None
 
 
 def _walk(node: Any, prefix: str, optional: bool) -> Iterator[Leaf]:
     required = set(node.get("required", ()))
-    for name, each in node.get("properties", {}).items():
+    for name, given in node.get("properties", {}).items():
+        if _is_gone(given):
+            continue
+        each = _wanted(given)
         path, kinds = f"{prefix}{name}", _types(each) if isinstance(each, dict) else []
         loose = optional or name not in required or "null" in kinds
         if "object" in kinds and each.get("properties"):
@@ -118,7 +144,9 @@ def _walk(node: Any, prefix: str, optional: bool) -> Iterator[Leaf]:
 def _missing(mine: Any, theirs: Any, prefix: str) -> Iterator[Addition]:
     have = mine.get("properties", {})
     for name, each in theirs.get("properties", {}).items():
-        if name not in have:
+        if _is_gone(each):
+            continue
+        if name not in have or _is_gone(have[name]):
             yield Addition(prefix.rstrip("."), name, each)
         elif isinstance(each, dict) and "object" in _types(each) and isinstance(have[name], dict):
-            yield from _missing(have[name], each, f"{prefix}{name}.")
+            yield from _missing(_wanted(have[name]), each, f"{prefix}{name}.")

@@ -28,6 +28,12 @@ class Language(Protocol):
     def loosened(self, text: str, paths: Sequence[str]) -> str:
         """The schema with these fields optional, so that it reads records with and without them."""
 
+    def softened(self, addition: Addition) -> Addition | None:
+        """The addition in a form that says less and that a level may take instead; none if the language has no such form."""
+
+    def retired(self, text: str, paths: Sequence[str]) -> str | None:
+        """The schema with these fields as names that mean nothing any more; none if the language has no such form."""
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
 
