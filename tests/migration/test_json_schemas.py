@@ -20,7 +20,11 @@ AT = {"type": "string", "format": "date-time"}
 PRICING = {"type": "object", "properties": {"base": ID, "tax": ID}, "required": ["base", "tax"]}
 OPEN, CLOSED = {}, {"additionalProperties": False}
 TEXTS, COVERED = {"additionalProperties": {"type": "integer"}}, {"additionalProperties": {"type": "string"}}
-DRAFTS = [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}, {"$schema": "https://json-schema.org/draft/2020-12/schema"}]
+DRAFTS = [
+    {},
+    {"$schema": "http://json-schema.org/draft-07/schema#"},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema"},
+]
 
 
 def schema(content=OPEN, **properties) -> str:

@@ -270,6 +270,51 @@ def test_a_plan_that_cannot_end_under_the_subjects_level_says_so_before_it_begin
     assert "CANNOT END" not in shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at")
 
 
+def contract(shell, client, wanted):
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
+    shell("confirm", "signup")
+    for to in ("expand", "dual_write"):
+        shell("advance", "signup", "--to", to)
+    report(client)
+    for to in ("migrate", "contract_ready"):
+        shell("advance", "signup", "--to", to)
+    shell("contract", "signup", "--confirm", "signup")
+
+
+def test_a_producer_of_the_old_shape_is_refused_after_the_contract(shell, client, wanted):
+    old = record(USER_ID, SIGNUP_DATE)
+    contract(shell, client, wanted)
+    with RegistryClient(shell.url, name="a producer that was asleep") as producer:  # it has no id in memory
+        for text in (old, record(USER_ID, {**SIGNUP_DATE, "default": 0}, {"name": "x", "type": "int", "default": 0})):
+            with pytest.raises(RegistryRefused, match="migration 'signup' has contracted") as refusal:
+                producer.register("users-value", text)
+            assert (refusal.value.status, refusal.value.code) == (409, 40963)
+            assert "created_at" in refusal.value.reason and "eventide migrate plan users-value" in refusal.value.reason
+    both = client.call("GET", "/subjects/users-value/versions/2")
+    assert client.register("users-value", both["schema"]).id == both["id"]  # still writes both: nobody is broken
+    refusals = [x for x in client.call("GET", "/eventide/v1/audit") if x["action"] == "register" and x["outcome"] == "refused"]
+    assert [x["detail"]["error_code"] for x in refusals] == [40963, 40963]
+    # What was written with it can be read as before.
+    assert client.call("POST", "/subjects/users-value", {"schema": old})["version"] == 1
+
+
+def test_records_of_the_old_shape_that_are_read_after_the_contract_are_flagged(shell, client, wanted):
+    contract(shell, client, wanted)
+    assert "old shape was read after the contract" not in shell("status", "signup")
+    client.call("POST", "/eventide/v1/usage", {"client": "billing", "decoded": [{"id": 1, "count": 3}]})
+    assert "FLAG  billing read records of the old shape (id 1) after the contract, last at 20" in shell("status", "signup")
+
+
+def test_the_old_shape_may_come_back_by_a_migration_of_its_own(shell, client, wanted, tmp_path):
+    contract(shell, client, wanted)
+    back = tmp_path / "back.avsc"
+    back.write_text(record(USER_ID, SIGNUP_DATE))
+    shell("plan", "users-value", str(back), "--name", "back", "--rename", "created_at=signup_date", *QUICK)
+    shell("confirm", "back", "--accept-guesses")
+    shell("advance", "back", "--to", "expand")
+    assert field_names(json.loads(client.latest("users-value").text)) == ["user_id", "created_at", "signup_date"]
+
+
 def test_no_answer_is_not_no(wanted):
     nobody = Shell("http://127.0.0.1:1")
     assert "eventide registry serve" in nobody("can-contract", "signup", exits=2)

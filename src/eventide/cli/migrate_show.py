@@ -140,6 +140,10 @@ def show_status(found: dict[str, Any]) -> None:
     for example in found["examples"][:5]:
         click.echo(f"  {json.dumps(example)}")
     show_consumers(found["consumers"])
+    for stray in found["strays"]:
+        where = f"@{stray['environment']}" if stray["environment"] else ""
+        what = f"read records of the old shape (id {stray['id']}) after the contract, last at {at(stray['last_seen'])}"
+        click.echo(f"  FLAG  {stray['client']}{where} {what}: somebody still writes them, or replays old ones")
     if found["estimate"]:
         guess = found["estimate"]
         likely = at(guess["likely"]) if guess["likely"] is not None else "nobody can tell"

@@ -16,6 +16,7 @@ class PlanRefused(EventideError, ValueError):
 NOT_FOUND = 40461
 OPEN_MIGRATION = 40961
 NOT_NOW = 40962
+OLD_SHAPE = 40963
 INVALID = 42261
 
 
@@ -37,6 +38,11 @@ def not_now(message: str) -> Fault:
 def open_migration(message: str) -> Fault:
     """40961: a schema that an open migration does not allow."""
     return Fault(409, OPEN_MIGRATION, message)
+
+
+def old_shape(message: str) -> Fault:
+    """40963: a schema in a shape that the subject has left behind."""
+    return Fault(409, OLD_SHAPE, message)
 
 
 def listed(items: Sequence[Any], most: int = 5) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from eventide.migration.consumer import Seen, Standing, standing, undeclared
 from eventide.migration.facts import Facts
@@ -56,6 +57,17 @@ def conflicts(migration: Migration, others: list[Migration]) -> tuple[str, ...]:
         if shared:
             found.append(f"{other.name} (in {other.phase}, over {', '.join(shared)})")
     return tuple(found)
+
+
+def strays(catalog: Catalog, migration: Migration) -> list[dict[str, Any]]:
+    """Who read records of the old shape after the contract, and by which id: somebody still writes it, or replays it."""
+    if migration.phase is not Phase.CONTRACTED:
+        return []
+    usage = catalog.session.usage(
+        client=None, context=None, schema_id=None, subject=migration.subject, since=migration.entered_at + 1
+    )
+    kept = ("client", "environment", "id", "last_seen")
+    return [{name: line[name] for name in kept} for line in usage if line["id"] in migration.old_ids]
 
 
 def since_expanded(catalog: Catalog, migration: Migration) -> list[Entry]:

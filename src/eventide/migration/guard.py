@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventide.migration.faults import PlanRefused, listed, open_migration
+from eventide.migration.faults import PlanRefused, listed, old_shape, open_migration
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.shape import Leaf, language
@@ -14,11 +14,12 @@ from eventide.registry.records import Entry
 
 
 class MigrationGuard:
-    """Keeps both shapes in a subject for as long as a migration needs them."""
+    """Keeps both shapes in a subject for as long as a migration needs them, and the old one out of it afterwards."""
 
     def before_register(self, catalog: Catalog, canonical: Canonical) -> None:
         """Refuse a version that drops a shape somebody may still read, and in fact anything but additions."""
         subject = canonical.proposal.subject
+        _refuse_old_shape(catalog, subject, canonical.proposal.kind, canonical.proposal.text or "")
         migrations = _open(catalog, subject)
         if not migrations:
             return
@@ -39,6 +40,10 @@ class MigrationGuard:
                 f"{begun[0].phase}: this schema changes or drops {listed(lost)}. Plan that as a migration of its own."
             )
 
+    def before_reuse(self, catalog: Catalog, entry: Entry) -> None:
+        """Refuse the id of an old version to a producer that would go on writing the shape that everybody has left."""
+        _refuse_old_shape(catalog, entry.subject, entry.kind, entry.text)
+
     def before_delete(self, catalog: Catalog, entries: Sequence[Entry]) -> None:
         """Refuse to delete a version that records of either shape were written with."""
         for entry in entries:
@@ -52,6 +57,29 @@ class MigrationGuard:
 
 def _open(catalog: Catalog, subject: str) -> list[Migration]:
     return [m for m in MigrationTables(catalog.session).migrations(subject) if m.phase.is_open]
+
+
+def _refuse_old_shape(catalog: Catalog, subject: str, kind: str, text: str) -> None:
+    """A schema of the old shape alone, where the latest version has the new one alone: readers have left it behind.
+
+    Where a later change has taken the new shape away again, or brought the old one back, nothing is refused.
+    """
+    over = [m for m in MigrationTables(catalog.session).migrations(subject) if m.phase is Phase.CONTRACTED]
+    latest = catalog.session.latest(subject) if over else None
+    if latest is None:
+        return
+    now, leaves = _leaves(latest.kind, latest.text), _leaves(kind, text)
+    for migration in over:
+        for mapping in migration.plan.mappings:
+            stands = all(p in now for p in mapping.new) and not any(p in now for p in mapping.old)
+            has = [p for p in mapping.old if p in leaves]
+            if stands and has and not all(p in leaves for p in mapping.new):
+                wanted = f"Write {listed(mapping.new)} instead" if mapping.new else "Leave it out"
+                raise old_shape(
+                    f"This schema has {listed(has)}, the old shape, and migration {migration.name!r} has contracted: readers of "
+                    f"subject {subject!r} no longer look at it. {wanted} (version {latest.version}); to have the old shape "
+                    f"back: `eventide migrate plan {subject} SCHEMA`."
+                )
 
 
 def _leaves(kind: str, text: str) -> dict[str, Leaf]:

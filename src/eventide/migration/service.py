@@ -7,7 +7,7 @@ from typing import Any
 
 from eventide.migration import faults
 from eventide.migration.consumer import Shape
-from eventide.migration.faults import NOT_NOW, OPEN_MIGRATION, PlanRefused
+from eventide.migration.faults import NOT_NOW, OLD_SHAPE, OPEN_MIGRATION, PlanRefused
 from eventide.migration.guard import MigrationGuard
 from eventide.migration.migration import Migration
 from eventide.migration.pairing import Said
@@ -35,7 +35,7 @@ class Migrations:
     """The migrations, to be added to a registry's service."""
 
     routes = routes
-    refusals_worth_keeping = frozenset({NOT_NOW, OPEN_MIGRATION})
+    refusals_worth_keeping = frozenset({NOT_NOW, OLD_SHAPE, OPEN_MIGRATION})
 
     def __init__(self) -> None:
         self.guards: Sequence[Guard] = (MigrationGuard(),)

@@ -6,7 +6,7 @@ from typing import Any
 
 from eventide.migration.consumer import Standing
 from eventide.migration.facts import DriftFacts
-from eventide.migration.gathering import gather
+from eventide.migration.gathering import gather, strays
 from eventide.migration.machine import Outcome, contract_gates, decide, gates_to, obstacles
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
@@ -28,6 +28,7 @@ def status(catalog: Catalog, rollout: Rollout, migration: Migration) -> dict[str
         "obstacles": [g.as_json() for g in obstacles(migration, facts)],
         "conflicts": list(facts.conflicts),
         "consumers": [_consumer(s) for s in facts.standings],
+        "strays": strays(catalog, migration),
         "drift": drift_json(facts.drift),
         "examples": rollout.tables.examples(migration.name),
         "schemas": _schemas(catalog, migration),

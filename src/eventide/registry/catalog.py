@@ -57,6 +57,9 @@ class Guard(Protocol):
     def before_register(self, catalog: Catalog, canonical: Canonical) -> None:
         """Raise a fault if this new version may not be stored."""
 
+    def before_reuse(self, catalog: Catalog, entry: Entry) -> None:
+        """Raise a fault if this version, which is there already, may not be given to whoever registers it again."""
+
     def before_delete(self, catalog: Catalog, entries: Sequence[Entry]) -> None:
         """Raise a fault if these versions may not be deleted."""
 

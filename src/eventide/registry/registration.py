@@ -36,6 +36,12 @@ def find_registered(catalog: Catalog, proposal: Proposal, *, normalize: bool) ->
     return None
 
 
+def refuse_reuse(catalog: Catalog, entry: Entry) -> None:
+    """Raise the fault of a guard that does not want a version to be written with again."""
+    for guard in catalog.guards:
+        guard.before_reuse(catalog, entry)
+
+
 def register(
     catalog: Catalog, proposal: Proposal, *, normalize: bool, against: Sequence[Entry] | None = None
 ) -> tuple[Entry, bool]:
@@ -48,6 +54,7 @@ def register(
     """
     existing = find_registered(catalog, proposal, normalize=normalize)
     if existing is not None:
+        refuse_reuse(catalog, existing)
         return existing, False
     session, subject = catalog.session, proposal.subject
     mode = _permitted_mode(catalog, proposal)
@@ -68,11 +75,13 @@ def register(
     if known_id is not None and schema_id in (-1, known_id) and session.holders(context, known_id):
         held = catalog.held(canonical, deleted=False)
         if proposal.version == 0 and held is not None:
+            refuse_reuse(catalog, held)
             return held, False
         schema_id = known_id
     if proposal.version == 0:
         again = catalog.same(canonical, deleted=False)
         if again is not None and schema_id in (-1, again.id):
+            refuse_reuse(catalog, again)
             return again, False
     for guard in catalog.guards:  # first, because they know better than the level why it must not be
         guard.before_register(catalog, canonical)

@@ -9,7 +9,7 @@ from eventide.registry.catalog import Catalog
 from eventide.registry.deletion import delete_subject, delete_version
 from eventide.registry.names import EVERY_CONTEXT, is_valid
 from eventide.registry.records import Entry
-from eventide.registry.registration import find_registered, register
+from eventide.registry.registration import find_registered, refuse_reuse, register
 from eventide.registry.service import bodies
 from eventide.registry.service.audit import note
 from eventide.registry.service.auth import Role
@@ -47,7 +47,10 @@ def _already_there(catalog: Catalog, request: Request) -> Answer | None:
     normalize = request.flag("normalize")
     found = find_registered(catalog, proposal, normalize=normalize)
     if found is not None:
-        return _registered(catalog, request, found)
+        with suppress(faults.Fault):  # the writer refuses it once more, and writes that down
+            refuse_reuse(catalog, found)
+            return _registered(catalog, request, found)
+        return None
     if not proposal.is_empty:
         with suppress(faults.Fault):
             catalog.canonical(proposal, strict=True, normalize=normalize)
