@@ -10,9 +10,8 @@ from eventide.migration.pairing import Said
 from eventide.migration.planning import contracted, expanded, propose
 from eventide.migration.shape import language
 from eventide.migration.status import status
-from eventide.registry.faults import Fault
 from tests.migration.desk import Desk
-from tests.migration.test_phases import CLEAN, QUICK, desk, go, refused  # noqa: F401
+from tests.migration.test_phases import CLEAN, QUICK, go
 
 ID = {"type": "integer"}
 DAY = {"type": "string", "format": "date"}
@@ -50,7 +49,7 @@ def shown(desk: Desk) -> dict:
 
 @pytest.mark.parametrize("content", [OPEN, CLOSED, TEXTS, COVERED], ids=["open", "closed", "integers", "texts"])
 @pytest.mark.parametrize("draft", DRAFTS, ids=["none", "draft-07", "2020-12"])
-def test_a_json_schema_goes_the_whole_way_under_backward(desk, content, draft):  # noqa: F811
+def test_a_json_schema_goes_the_whole_way_under_backward(desk, content, draft):
     content = {**content, **draft}
     said = started(desk, schema(content, id=ID, day=DAY), schema(content, id=ID, at=AT), renames={"day": "at"})
     assert said["obstacles"] == []
@@ -67,7 +66,7 @@ def test_a_json_schema_goes_the_whole_way_under_backward(desk, content, draft): 
 
 
 @pytest.mark.parametrize("content", [OPEN, CLOSED], ids=["open", "closed"])
-def test_a_group_of_fields_is_added_and_a_group_goes_under_backward(desk, content):  # noqa: F811
+def test_a_group_of_fields_is_added_and_a_group_goes_under_backward(desk, content):
     flat, nested = schema(content, id=ID, fare=ID), schema(content, id=ID, pricing={**PRICING, **content})
     for current, wanted, gone in ((flat, nested, ["fare"]), (nested, flat, ["pricing.base", "pricing.tax"])):
         plan = propose("JSON", current, wanted)
@@ -77,14 +76,14 @@ def test_a_group_of_fields_is_added_and_a_group_goes_under_backward(desk, conten
         assert plan.leaves["pricing.base"].type == "long"
 
 
-def test_what_an_open_object_cannot_take_yet_is_said_in_the_plan(desk):  # noqa: F811
+def test_what_an_open_object_cannot_take_yet_is_said_in_the_plan(desk):
     said = started(desk, schema(id=ID, day=DAY), schema(id=ID, at=AT), renames={"day": "at"})
     assert any("at stands in the schema without its type" in note for note in said["plan"]["notes"])
     assert json.loads(said["schemas"]["expanded"])["properties"]["at"] == {"x-eventide-wanted": AT}
     assert "day" not in json.loads(said["schemas"]["contracted"])["properties"]
 
 
-def test_what_a_closed_object_must_still_tolerate_is_said_in_the_plan(desk):  # noqa: F811
+def test_what_a_closed_object_must_still_tolerate_is_said_in_the_plan(desk):
     said = started(desk, schema(CLOSED, id=ID, day=DAY), schema(CLOSED, id=ID, at=AT), renames={"day": "at"})
     assert any("day stays as a name that may hold anything" in note for note in said["plan"]["notes"])
     assert json.loads(said["schemas"]["expanded"])["properties"]["at"] == AT
@@ -102,14 +101,14 @@ def test_what_a_closed_object_must_still_tolerate_is_said_in_the_plan(desk):  # 
         ("FULL", CLOSED, "expanded_accepted"),
     ],
 )
-def test_a_level_under_which_it_cannot_end_is_named_before_it_begins(desk, level, content, gate):  # noqa: F811
+def test_a_level_under_which_it_cannot_end_is_named_before_it_begins(desk, level, content, gate):
     said = started(desk, schema(content, id=ID, day=DAY), schema(content, id=ID, at=AT), level, renames={"day": "at"})
     assert gate in [obstacle["gate"] for obstacle in said["obstacles"]]
     for obstacle in said["obstacles"]:
         assert "does not pass" in obstacle["found"] and "level" in obstacle["remedy"]
 
 
-def test_a_property_that_is_gone_can_come_back_as_a_new_one(desk):  # noqa: F811
+def test_a_property_that_is_gone_can_come_back_as_a_new_one(desk):
     current = json.dumps(
         {"type": "object", "properties": {"id": ID, "day": {"deprecated": True, "x-eventide-gone": True}}, **CLOSED}
     )

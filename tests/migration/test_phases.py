@@ -18,13 +18,6 @@ QUICK = Policy(hold_dual_write=0, drift_free=0, retention=0)
 CLEAN = {"agree": 10}
 
 
-@pytest.fixture
-def desk(tmp_path):
-    made = Desk(tmp_path)
-    yield made
-    made.store.close()
-
-
 def go(desk: Desk, to: str, **more):
     return desk.do(lambda r: r.go("m", Phase(to), **more))
 

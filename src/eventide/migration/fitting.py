@@ -25,17 +25,16 @@ def fitted(kind: str, current: str, level: str, additions: Sequence[Addition], d
     text = current
     for addition in additions:
         softer = lang.softened(addition)
-        chosen = addition
-        if softer is not None and not _takes(kind, level, text, lang.with_added(text, [addition])):
-            if _takes(kind, level, text, lang.with_added(text, [softer])):
-                chosen = softer
-                notes.append(
-                    f"{addition.path} stands in the schema without its type: the object around it is open, and {level} takes no "
-                    "type for a name that earlier documents may have used; the drift check looks at the values, and "
-                    "`eventide migrate tighten` gives the type at the end"
-                )
-        kept.append(chosen)
-        text = lang.with_added(text, [chosen])
+        whole = _takes(kind, level, text, lang.with_added(text, [addition]))
+        if softer is not None and not whole and _takes(kind, level, text, lang.with_added(text, [softer])):
+            addition = softer
+            notes.append(
+                f"{addition.path} stands in the schema without its type: the object around it is open, and {level} takes no "
+                "type for a name that earlier documents may have used; the drift check looks at the values, and "
+                "`eventide migrate tighten` gives the type at the end"
+            )
+        kept.append(addition)
+        text = lang.with_added(text, [addition])
     retired = []
     for path in drops:
         without, softer_text = lang.without(text, [path]), lang.retired(text, [path])
