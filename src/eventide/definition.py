@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from eventide.model.trigger import (
     When,
 )
 from eventide.model.window import Session, Sliding, Window
+from eventide.redaction import warn_of
 from eventide.sources.base import Source
 
 OURS = "__"
@@ -180,9 +180,10 @@ class Output:
             isinstance(self.aggregation.window, Session) and self.accumulation != DISCARDING
         )
         if moves and not able.retract:
-            _warn(
+            warn_of(
                 f"output {self.name!r}: results are withdrawn, but {type(self.sink).__name__} cannot take a retraction: withdrawn results "
-                "would stand there for ever. Use a sink with upserts (sqlite, postgres, …), or accumulate(…) over fixed windows."
+                "would stand there for ever. Use a sink with upserts (sqlite, postgres, …), or accumulate(…) over fixed windows.",
+                LossWarning,
             )
         if self.late.refused is not None and self.late.refused.to is not None and not self.late.refused.to.capabilities.append:
             raise DefinitionError(
@@ -195,9 +196,10 @@ class Output:
         if isinstance(window, Sliding) and self.late.allowed:
             factor = 1 + self.late.allowed / window.size
             if factor >= 10:
-                _warn(
+                warn_of(
                     f"output {self.name!r}: an allowed lateness of {show_duration(self.late.allowed)} on windows of "
-                    f"{show_duration(window.size)} keeps {factor:.0f} times the state. `eventide tune` shows what less would cost."
+                    f"{show_duration(window.size)} keeps {factor:.0f} times the state. `eventide tune` shows what less would cost.",
+                    LossWarning,
                 )
 
 
@@ -229,12 +231,9 @@ def warn_of_idleness(sources: tuple[Source, ...], outputs: tuple[Output, ...]) -
     for source in sources:
         for output in outputs:
             if source.idle_after is not None and source.idle_after > output.late.allowed and output.late.may_lose_rows:
-                _warn(
+                warn_of(
                     f"source {source.name!r} may fall idle after {show_duration(source.idle_after)}, but output {output.name!r} allows only "
                     f"{show_duration(output.late.allowed)}: what a lane brings when it comes back is dropped, up to "
-                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows."
+                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
+                    LossWarning,
                 )
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, LossWarning, stacklevel=5)

@@ -1,8 +1,17 @@
 """What can go wrong, as types; every message gives the value, what is allowed, and what to do next."""
 
+from eventide.redaction import masked
+
 
 class EventideError(Exception):
-    """The base of every error that Eventide raises on purpose."""
+    """The base of every error that Eventide raises on purpose; whatever it says, it says without passwords.
+
+    >>> print(EventideError("no answer from postgresql://me:hunter2@db/sales"))
+    no answer from postgresql://me:***@db/sales
+    """
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(masked(part) if isinstance(part, str) else part for part in said))
 
 
 class DefinitionError(EventideError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from eventide.engine.filereading import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.errors import OrderWarning
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
+from eventide.redaction import warn_of
 from eventide.sources.frame import FrameSource
 
 
@@ -60,10 +60,9 @@ def warn_of_batches(feeds: list[Feed]) -> None:
     """Say which sources are judged by batch: a promise that cannot be kept for them must not be taken for kept."""
     for feed in feeds:
         if isinstance(feed, FrameFeed):
-            warnings.warn(
+            warn_of(
                 f"source {feed.source.name!r} is a DataFrame: nobody can tell whether a batch took all that was there, so each of its lanes "
                 "counts as read up to the end of the batch, and which rows are late may depend on how Spark cuts the stream. kafka(…) and "
                 "files(…) do not have this limit.",
                 OrderWarning,
-                stacklevel=6,
             )

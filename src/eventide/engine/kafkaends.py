@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from eventide.errors import SourceError, SourceRefused, SourceUnavailable
+from eventide.redaction import masked, secrets_of
 from eventide.sources.kafka import KafkaSource
 
 BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
-SECRET = re.compile(r"password|jaas|secret|token|credential|\.key$|key\.pem", re.IGNORECASE)
-"""Names of client options whose values nobody should read."""
 
 
 def end_offsets(spark: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
@@ -64,8 +62,7 @@ def source_error(source: KafkaSource, causes: list[tuple[str, str]]) -> SourceEr
     source 'paid': Kafka at k:9092 cannot be opened with these options: cannot open: *** does not fit
     """
     said = ": ".join(dict.fromkeys(message for _, message in causes))
-    for secret in _secrets(source):
-        said = said.replace(secret, "***")
+    said = masked(said, secrets_of(source.options))
     where = f"source {source.name!r}: Kafka at {source.servers}"
     kinds = {kind for kind, _ in causes}
     if any(kind.endswith(("AuthenticationException", "SslHandshakeException")) for kind in kinds):
@@ -75,9 +72,3 @@ def source_error(source: KafkaSource, causes: list[tuple[str, str]]) -> SourceEr
     if kinds & {"KafkaException", "ConfigException"}:
         return SourceRefused(f"{where} cannot be opened with these options: {said}")
     return SourceUnavailable(f"{where} does not answer: {said}")
-
-
-def _secrets(source: KafkaSource) -> list[str]:
-    """The values to keep from people, and what stands between quotes in them (JAAS holds its passwords so)."""
-    values = [value for name, value in source.options if SECRET.search(name) and value]
-    return sorted({*values, *(part for value in values for part in re.findall(r'"([^"]+)"', value))}, key=len, reverse=True)

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import masked, without_secrets
 from eventide.sinks.base import Capabilities
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
-from eventide.sinks.secret import masked
 from eventide.sinks.sql import Database, SqlSink
 from eventide.sinks.sqltarget import names
 from eventide.sinks.target import Target
@@ -189,6 +189,7 @@ def _field_name(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "\\`") + "`"
 
 
+@without_secrets
 @dataclass(frozen=True)
 class ClickHouseSink(SqlSink):
     """Panes into ClickHouse."""

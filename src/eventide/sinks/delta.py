@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.lake import file_error, same_kind
 from eventide.sinks.libraries import need
@@ -67,6 +68,7 @@ class DeltaWriter(TableWriter):
         merging.when_not_matched_insert_all().execute()
 
 
+@without_secrets
 @dataclass(frozen=True)
 class DeltaSink:
     """Panes into a Delta table."""

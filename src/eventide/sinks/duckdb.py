@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import without_secrets
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
@@ -85,6 +86,7 @@ class DuckDatabase(Database):
         return kind(f"DuckDB at {self.path!r}: {cause}" + ("; nothing was applied" if passing else ""))
 
 
+@without_secrets
 @dataclass(frozen=True)
 class DuckSink(SqlSink):
     """Panes into a DuckDB file."""

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.lake import file_error, same_kind
 from eventide.sinks.libraries import need
@@ -99,6 +100,7 @@ class IcebergWriter(TableWriter):
         return expressions.And(at_least, expressions.LessThanOrEqual(end, bounds["max"].isoformat()))
 
 
+@without_secrets
 @dataclass(frozen=True)
 class IcebergSink:
     """Panes into an Iceberg table."""

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import DefinitionError, SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import masked, printable, secrets_of, without_secrets
 from eventide.sinks import plain
 from eventide.sinks.avro import Encoder
 from eventide.sinks.base import Capabilities, Delivery
@@ -83,7 +84,7 @@ class KafkaWriter:
         try:
             client = admin.AdminClient(self._settings())
         except Exception as cause:
-            raise self._error(cause) from cause
+            raise self._error(cause) from printable(cause)
         try:
             if self.sink.topic in client.list_topics(timeout=10).topics:
                 return
@@ -92,17 +93,16 @@ class KafkaWriter:
         except Exception as cause:
             if "TOPIC_ALREADY_EXISTS" not in str(cause):
                 client.poll(0.5)  # a refusal is only told to those who poll; the call itself says that nobody is there
-                raise self._error(cause) from cause
+                raise self._error(cause) from printable(cause)
 
     def _error(self, cause: Any) -> SinkError:
         where = f"Kafka topic {self.sink.topic!r} at {self.sink.servers}"
         error = cause.args[0] if getattr(cause, "args", None) else cause
         name = error.name() if hasattr(error, "name") else ""
-        if self._refusal:
-            return SinkRefused(f"{where}: {self._refusal}")
-        if name in REFUSED:
-            return SinkRefused(f"{where}: {error.str()} ({name})")
-        return SinkUnavailable(f"{where}: {error.str() if hasattr(error, 'str') else cause}")
+        said = error.str() if hasattr(error, "str") else str(cause)
+        kind = SinkRefused if self._refusal or name in REFUSED else SinkUnavailable
+        told = self._refusal or (f"{said} ({name})" if kind is SinkRefused else said)
+        return kind(masked(f"{where}: {told}", secrets_of(self.sink.config)))
 
     def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
         """Send the panes in their order, then the watermark to every partition."""
@@ -176,7 +176,7 @@ class KafkaWriter:
             waiting = len(producer) if failures or self._refusal else producer.flush(self.sink.retry.give_up_after + 5)
         except Exception as cause:
             self.close()
-            raise self._error(cause) from cause
+            raise self._error(cause) from printable(cause)
         if failures or waiting or self._refusal:
             self.close()  # what is still queued is dropped; the whole delivery is sent again
             raise self._error(failures[0] if failures else f"{waiting} records were not acknowledged in time")
@@ -203,6 +203,7 @@ def _typed(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
+@without_secrets
 @dataclass(frozen=True)
 class KafkaSink:
     """Panes into a Kafka topic."""

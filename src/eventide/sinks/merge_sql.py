@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import masked, without_secrets
 from eventide.sinks import plain
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
-from eventide.sinks.secret import masked
 from eventide.sinks.sql import Database, SqlSink
 from eventide.sinks.sqltarget import merge, names
 from eventide.sinks.target import Target
@@ -152,6 +152,7 @@ class Warehouse(Database):
         return kind(f"the warehouse ({type(self.dialect).__name__}): {type(cause).__name__}: {masked(str(cause)).strip()}")
 
 
+@without_secrets
 @dataclass(frozen=True)
 class MergeSink(SqlSink):
     """Panes into a warehouse by MERGE."""

@@ -13,6 +13,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from eventide.errors import SinkError
+from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.lake import file_error, same_kind
 from eventide.sinks.ranked import current, first_of_each, highest
@@ -135,6 +136,7 @@ def _standing(folder: Folder, shape: PaneShape) -> pa.Table:
     return highest(rows, shape).replace_schema_metadata({COVERS: json.dumps(written)})
 
 
+@without_secrets
 @dataclass(frozen=True)
 class ParquetSink:
     """Panes into Parquet files below one folder for each output."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable, StagedPartsLost
+from eventide.redaction import masked, without_secrets
 from eventide.sinks import pgcopy, plain
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
-from eventide.sinks.secret import masked
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import Database, SqlSink, SqlWriter
 from eventide.sinks.sqltarget import merge, names
@@ -219,6 +219,7 @@ def _count(connection: Any, table: str) -> int:
     return int(connection.execute(f"select count(*) from {table}").fetchone()[0]) if there else -1
 
 
+@without_secrets
 @dataclass(frozen=True)
 class PostgresSink(SqlSink):
     """Panes into PostgreSQL."""

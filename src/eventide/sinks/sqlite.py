@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import without_secrets
 from eventide.sinks import plain
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
@@ -106,6 +107,7 @@ def storable(table: pa.Table) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(table))
 
 
+@without_secrets
 @dataclass(frozen=True)
 class SqliteSink(SqlSink):
     """Panes into a SQLite file."""

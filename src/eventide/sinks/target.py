@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eventide.errors import DefinitionError, SinkError, TargetMismatch
+from eventide.redaction import printable
 from eventide.sinks.base import Delivery
 from eventide.sinks.ranked import highest, rank_columns
 from eventide.sinks.retry import Retry
@@ -100,7 +101,7 @@ class TableWriter(ABC):
             except (SinkError, DefinitionError):
                 raise
             except Exception as cause:
-                raise self.error(cause) from cause
+                raise self.error(cause) from printable(cause)
 
         return self.retry.run(once)
 

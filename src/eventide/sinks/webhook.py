@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from eventide.errors import DefinitionError, SinkRefused, SinkUnavailable
+from eventide.redaction import without_secrets
 from eventide.sinks import plain
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.ranked import together
@@ -76,6 +77,7 @@ class WebhookWriter:
         """Nothing is held open."""
 
 
+@without_secrets
 @dataclass(frozen=True)
 class WebhookSink:
     """Panes to a web address."""

@@ -10,6 +10,7 @@ from eventide.errors import DefinitionError
 from eventide.model.time import Duration, duration, show_duration
 from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated, Strategy
 from eventide.model.window import Window
+from eventide.redaction import without_secrets
 
 if TYPE_CHECKING:
     from eventide.definition import Stream, Windowed
@@ -19,6 +20,7 @@ Mapped = Callable[[Any], Any]
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
+@without_secrets
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """A stream of events. Every kind of source adds where its rows come from."""

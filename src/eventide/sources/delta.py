@@ -7,12 +7,14 @@ from typing import Any
 
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
+from eventide.redaction import without_secrets
 from eventide.sources.base import ahead, idle
 from eventide.sources.frame import FrameSource
 
 DELTA = "io.delta:delta-spark_2.13:4.0.1"
 
 
+@without_secrets
 @dataclass(frozen=True)
 class DeltaRows:
     """Opens the table on the session of the run."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
+from eventide.redaction import without_secrets
 from eventide.sources.base import Source, ahead, idle
 from eventide.sources.formats import ddl_columns
 
@@ -14,6 +15,7 @@ FORMATS = ("parquet", "json", "csv", "avro")
 SUFFIXES = {"parquet": "*.parquet", "json": "*.json*", "csv": "*.csv", "avro": "*.avro"}
 
 
+@without_secrets
 @dataclass(frozen=True, kw_only=True)
 class FileSource(Source):
     """A landing directory. A lane is the whole directory, each subdirectory, or each value of a column."""

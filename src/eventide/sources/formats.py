@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eventide.errors import DefinitionError
+from eventide.redaction import without_secrets
 
 
+@without_secrets
 @dataclass(frozen=True)
 class Format:
     """A record format: its kind, and its columns as Spark DDL where the format does not carry them."""

@@ -7,9 +7,11 @@ from typing import Any
 
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
+from eventide.redaction import without_secrets
 from eventide.sources.base import Source, ahead, idle
 
 
+@without_secrets
 @dataclass(frozen=True, kw_only=True)
 class FrameSource(Source):
     """A DataFrame (or a function that opens one on a session), with the columns that say its lanes and their order."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
+from eventide.redaction import without_secrets
 from eventide.sources.base import Source, ahead, idle
 from eventide.sources.formats import Format, ddl_columns
 
@@ -34,6 +35,7 @@ HARMFUL = {
 """Options under which a promise could not be kept."""
 
 
+@without_secrets
 @dataclass(frozen=True, kw_only=True)
 class KafkaSource(Source):
     """Topics of one cluster."""
