@@ -12,9 +12,10 @@ from eventide.registry.compatibility import InvalidSchema, ParsedSchema, Referen
 from eventide.registry.compatibility.avro import AvroSchema
 from eventide.registry.compatibility.json_text import write as write_json
 from eventide.registry.identity import CONFLUENT_VERSION, Metadata, guid, lookup_key
-from eventide.registry.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Name, beside
+from eventide.registry.names import GLOBAL_CONTEXT, Name, beside
 from eventide.registry.parsing import KINDS, Parsing, formatted
 from eventide.registry.records import Entry, Proposal, java_references
+from eventide.registry.sight import EVERYTHING, Seen, Sight
 from eventide.registry.store import Session
 
 Config = dict[str, Any]
@@ -67,8 +68,12 @@ class Guard(Protocol):
 class Catalog:
     """The registry as of one transaction: settings in scope, parsed schemas, and schemas that are the same."""
 
-    def __init__(self, session: Session, parsing: Parsing, now: int, guards: Sequence[Guard] = ()) -> None:
+    def __init__(
+        self, session: Session, parsing: Parsing, now: int, guards: Sequence[Guard] = (), sight: Sight = EVERYTHING
+    ) -> None:
         self.session = session
+        self.sight = sight
+        self.seen = Seen(session, sight)
         self.parsing = parsing
         self.now = now
         self._found: dict[tuple[str, str, str, bool, bool], Entry | None] = {}
@@ -76,7 +81,7 @@ class Catalog:
 
     def unguarded(self) -> Catalog:
         """The same catalog for a guard's own changes."""
-        return Catalog(self.session, self.parsing, self.now)
+        return Catalog(self.session, self.parsing, self.now, sight=self.sight)
 
     # settings in scope
 
@@ -138,6 +143,10 @@ class Catalog:
         if proposal.kind not in KINDS:
             raise faults.invalid_schema(f"Invalid schema type {proposal.kind}")
         try:
+            for reference in proposal.references:
+                target = beside(proposal.subject, reference.subject)
+                if not self.sight.sees(target):  # as if it were not there
+                    raise _no_reference(target, reference.version)
             references, texts = self._resolve(proposal.subject, proposal.references, live_only=strict)
             parsed = self.parsing.parse(proposal.kind, source, texts, strict=strict)
             text = parsed.canonical
@@ -174,12 +183,14 @@ class Catalog:
         found: list[Reference] = []
         for reference in references:
             target = beside(subject, reference.subject)
+            if not self.sight.sees(target):
+                raise faults.denied(self.sight.who, "read", target)
             if reference.version == -1:
                 entry = self.session.latest(target)
             else:
                 entry = self.session.entry(target, reference.version, deleted=not live_only)
             if entry is None:
-                raise InvalidSchema(f'No schema reference found for subject "{target}" and version {reference.version}')
+                raise _no_reference(target, reference.version)
             found.append(replace(reference, version=entry.version))
             if reference.name not in seen:
                 seen.add(reference.name)
@@ -242,9 +253,9 @@ class Catalog:
             ts=ts,
         )
 
-    def contexts_beside_default(self) -> list[str]:
-        """Every context but the default one."""
-        return [c for c in self.session.contexts() if c != DEFAULT_CONTEXT]
+
+def _no_reference(subject: str, version: int) -> InvalidSchema:
+    return InvalidSchema(f'No schema reference found for subject "{subject}" and version {version}')
 
 
 def _version_marks_agree(metadata: Metadata | None, entry: Entry) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -21,27 +21,28 @@ def version(catalog: Catalog, subject: str, number: int, *, deleted: bool) -> En
         entry = _version(catalog, name, number, deleted=deleted)
         if entry is not None:
             return entry
-    if not catalog.session.has_subject(subject, deleted=deleted):
+    if not catalog.seen.has_subject(subject, deleted=deleted):
         raise faults.subject_not_found(subject)
     raise faults.version_not_found(number)
 
 
 def _version(catalog: Catalog, subject: str, number: int, *, deleted: bool) -> Entry | None:
     if number == -1:
-        return catalog.session.latest(subject)
-    return catalog.session.entry(subject, number, deleted=deleted)
+        return catalog.seen.latest(subject)
+    return catalog.seen.entry(subject, number, deleted=deleted)
 
 
-def _spellings(catalog: Catalog, subject: str) -> list[str]:
+def _spellings(catalog: Catalog, subject: str) -> Iterator[str]:
+    """The subject as it was named, then in every context that may be seen."""
+    yield subject
     name = Name.parse(subject)
-    if name.context != DEFAULT_CONTEXT:
-        return [subject]
-    return [subject, *(str(Name(context, name.subject)) for context in catalog.contexts_beside_default())]
+    if name.context == DEFAULT_CONTEXT:
+        yield from (str(Name(context, name.subject)) for context in catalog.seen.contexts()[1:])
 
 
 def versions(catalog: Catalog, subject: str, *, deleted: bool, deleted_only: bool, as_negative: bool) -> list[int]:
     """The version numbers of a subject."""
-    if not catalog.session.has_subject(subject, deleted=deleted or deleted_only):
+    if not catalog.seen.has_subject(subject, deleted=deleted or deleted_only):
         raise faults.subject_not_found(subject)
     numbers = catalog.session.numbers(subject)
     if as_negative:
@@ -54,7 +55,7 @@ def versions(catalog: Catalog, subject: str, *, deleted: bool, deleted_only: boo
 def subjects(catalog: Catalog, prefix: str, *, deleted: bool, deleted_only: bool) -> list[str]:
     """The subjects that begin with a prefix, in order; `:*:` stands for every context."""
     context, start = split_prefix(prefix)
-    found = catalog.session.subjects(context, start)
+    found = catalog.seen.subjects(context, start)
     kept = [s for s, gone in found if (gone if deleted_only else deleted or not gone)]
     return sorted(kept, key=java_order)
 
@@ -73,7 +74,7 @@ def look_up(catalog: Catalog, proposal: Proposal, *, normalize: bool, deleted: b
         found = _look_up(catalog, replace(proposal, subject=subject), normalize=normalize, deleted=deleted)
         if found is not None:
             return found
-    if not catalog.session.has_subject(proposal.subject, deleted=deleted):
+    if not catalog.seen.has_subject(proposal.subject, deleted=deleted):
         raise faults.subject_not_found(proposal.subject)
     raise faults.schema_not_found()
 
@@ -111,7 +112,7 @@ def by_id(catalog: Catalog, schema_id: int, subject: str) -> Entry | None:
 
 def _place(catalog: Catalog, schema_id: int, subject: str) -> tuple[str, str, int] | None:
     name = Name.parse(subject)
-    holders = in_java_order(catalog.session.holders(name.context, schema_id))
+    holders = in_java_order(catalog.seen.holders(name.context, schema_id))
     if not name.subject:
         return (name.context, *holders[0]) if holders else None
     for holder, number in holders:
@@ -119,8 +120,8 @@ def _place(catalog: Catalog, schema_id: int, subject: str) -> tuple[str, str, in
             return name.context, holder, number
     if name.context != DEFAULT_CONTEXT:
         return None
-    for context in catalog.contexts_beside_default():
-        for holder, number in catalog.session.holders(context, schema_id):
+    for context in catalog.seen.contexts()[1:]:
+        for holder, number in catalog.seen.holders(context, schema_id):
             if holder == str(Name(context, name.subject)):
                 return context, holder, number
     return (name.context, *holders[0]) if holders else None
@@ -131,29 +132,28 @@ def holders_of(catalog: Catalog, schema_id: int, subject: str, *, deleted: bool)
     place = _place(catalog, schema_id, subject)
     if place is None:
         raise faults.schema_not_found()
-    found = in_java_order(catalog.session.holders(place[0], schema_id))
+    found = in_java_order(catalog.seen.holders(place[0], schema_id))
     rows = [(s, n, catalog.session.entry(s, n, deleted=True)) for s, n in found]
     return [(s, n) for s, n, row in rows if row is not None and (deleted or not row.deleted)]
 
 
 def by_guid(catalog: Catalog, guid: str) -> Entry | None:
     """The schema behind a guid, in whichever context has it."""
-    for context, schema_id in catalog.session.ids_of(guid):
-        content = catalog.session.schema(context, schema_id)
-        if content is not None:
-            found = by_id(catalog, schema_id, Name(context, "").prefix)
-            return replace(content, ts=found.ts, deleted=found.deleted) if found else content
+    for context, schema_id in catalog.seen.ids_of(guid):
+        found = by_id(catalog, schema_id, Name(context, "").prefix)
+        if found is not None:
+            return found
     return None
 
 
 def with_metadata(catalog: Catalog, subject: str, wanted: dict[str, str], *, deleted: bool) -> Entry:
     """The latest version of a subject whose metadata properties have all these values."""
-    for entry in reversed(catalog.session.entries(subject, deleted=deleted)):
+    for entry in reversed(catalog.seen.entries(subject, deleted=deleted)):
         if entry.metadata is None:
             continue
         if wanted.items() <= entry.metadata.get("properties", {}).items():
             return entry
-    if not catalog.session.has_subject(subject, deleted=deleted):
+    if not catalog.seen.has_subject(subject, deleted=deleted):
         raise faults.subject_not_found(subject)
     raise faults.schema_not_found()
 
@@ -167,10 +167,13 @@ def qualified(entry: Entry, reference_format: str) -> Entry:
 
 
 def aliased(catalog: Catalog, subject: str) -> str:
-    """The subject that a client means: the one its alias stands for, or itself."""
-    config = catalog.session.config(subject)
-    alias = (config or {}).get("alias")
-    return beside(subject, alias) if alias else subject
+    """The subject that a client means: the one its alias stands for, or itself.
+
+    Whoever may read neither of the two is not told that there is an alias.
+    """
+    alias = (catalog.session.config(subject) or {}).get("alias")
+    target = beside(subject, alias) if alias else subject
+    return target if catalog.sight.sees(subject) or catalog.sight.sees(target) else subject
 
 
 def page(items: Sequence[T], offset: int, limit: int) -> list[T]:

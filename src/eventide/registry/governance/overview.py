@@ -12,7 +12,7 @@ from eventide.registry.records import Json
 def overview(catalog: Catalog, context: str | None, prefix: str, *, deleted: bool) -> list[Json]:
     """One line per subject, in order; five questions to the database however many subjects there are."""
     session = catalog.session
-    latest = session.listing(context, prefix, latest_only=True, deleted=None if deleted else 0, offset=0, limit=2**31)
+    latest = catalog.seen.listing(context, prefix, latest_only=True, deleted=None if deleted else 0, offset=0, limit=2**31)
     counts = session.version_counts(context, prefix)
     configs, modes, owners = session.configs(), session.modes(), session.owners()
     lines = []

@@ -83,6 +83,11 @@ class Application:
             for extension in options.extensions:
                 extension.prepare(session)
 
+    @property
+    def surface(self) -> list[tuple[str, str]]:
+        """Every method and path that this service answers."""
+        return self._routes.surface
+
     def close(self) -> None:
         """Finish what was begun, then let go of the store."""
         self._writer.close()
@@ -98,12 +103,13 @@ class Application:
         if scope["method"] == "GET" and raw_path.startswith(b"/schemas/ids/") and await self._sent(scope, send):
             return
         content_type: bytes | None = answer_type(None)
-        subject, revision = "", -1
+        sight, revision = NOBODY.sight, -1
         try:
             headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
             content_type = answer_type(headers.get("accept"))
             request = Request(scope["method"], split_path(raw_path), split_query(raw_query), headers, _origin(scope, headers))
-            answer, subject, revision = await self._answer(request, receive)
+            answer, revision = await self._answer(request, receive)
+            sight = request.principal.sight
         except Fault as fault:
             answer = Answer({"error_code": fault.code, "message": fault.message}, fault.status)
             answer.headers = _extra_headers(fault)
@@ -117,8 +123,9 @@ class Application:
             log.exception("%s %s failed", scope["method"], raw_path)
             answer = Answer({"error_code": 500, "message": "Internal Server Error"}, 500)
         messages = _messages(answer, content_type if answer.typed else None, head=scope["method"] == "HEAD")
-        if revision >= 0 and answer.status == 200 and raw_path.startswith(b"/schemas/ids/"):
-            self._answers.put((raw_path, raw_query), messages, subject, revision)
+        usual = scope["method"] == "GET" and content_type == answer_type(None)
+        if usual and revision >= 0 and answer.status == 200 and raw_path.startswith(b"/schemas/ids/"):
+            self._answers.put((sight.prefixes, raw_path, raw_query), messages, revision)
         await send(messages[0])
         await send(messages[1])
 
@@ -127,25 +134,25 @@ class Application:
         try:
             if self._answers.is_due:
                 await asyncio.get_running_loop().run_in_executor(self._readers, self._answers.ask)
-            found = self._answers.get((scope["raw_path"], scope["query_string"]))
+            principal: Principal | None = NOBODY
+            if self._options.accounts is not None:
+                given = next((v for k, v in scope["headers"] if k == b"authorization"), b"").decode("latin-1")
+                principal = self._options.accounts.recognise(given)
+            if principal is None:
+                return False
+            messages = self._answers.get((principal.sight.prefixes, scope["raw_path"], scope["query_string"]))
         except StoreUnavailable:
             return False  # the long way round will say so properly
-        if found is None:
+        if messages is None:
             return False
-        messages, subject = found
         for name, value in scope["headers"]:
             if name == b"accept" and b"*/*" not in value and b"vnd.schemaregistry.v1+json" not in value:
-                return False
-        if self._options.accounts is not None:
-            given = next((v for k, v in scope["headers"] if k == b"authorization"), b"").decode("latin-1")
-            principal = self._options.accounts.recognise(given)
-            if principal is None or not principal.may(Role.READ, subject):
                 return False
         await send(messages[0])
         await send(messages[1])
         return True
 
-    async def _answer(self, request: Request, receive: Receive) -> tuple[Answer, str, int]:
+    async def _answer(self, request: Request, receive: Receive) -> tuple[Answer, int]:
         loop = asyncio.get_running_loop()
         contexts.move_into_path(request)
         route, request.params = self._routes.match(request.method, request.segments)
@@ -158,10 +165,10 @@ class Application:
         if route.before is not None:
             early = await loop.run_in_executor(self._readers, self._before, route.before, route, request)
             if early is not None:
-                return early, "", -1
+                return early, -1
         try:
             future = self._writer.submit(lambda session: self._perform(route, session, request))
-            return await asyncio.wrap_future(future), "", -1
+            return await asyncio.wrap_future(future), -1
         except Fault as fault:
             refusal = fault
             if fault.code in self._refusals_worth_keeping:
@@ -169,22 +176,21 @@ class Application:
                 await asyncio.wrap_future(kept)
             raise
 
-    def _read(self, route: Route, request: Request) -> tuple[Answer, str, int]:
+    def _read(self, route: Route, request: Request) -> tuple[Answer, int]:
         with self._store.read() as session:
             revision = int(session.fact("revision") or 0)
             answer = self._perform(route, session, request)
-        subject = answer.body.get("subject", "") if isinstance(answer.body, dict) else ""
-        # Raw schema texts and lists are cheap to answer and say no subject to check a permission by.
-        return answer, subject, revision if subject else -1
+        # The highest id changes with every registration, the revision only when an answer by id may have.
+        return answer, -1 if request.flag("fetchMaxId") else revision
 
     def _before(self, before: Before, route: Route, request: Request) -> Answer | None:
         with self._store.read() as session:
-            catalog = self._catalog(session)
+            catalog = self._catalog(session, request)
             self._prepare(route, catalog, request)
             return before(catalog, request)
 
     def _perform(self, route: Route, session: Session, request: Request) -> Answer:
-        catalog = self._catalog(session)
+        catalog = self._catalog(session, request)
         self._prepare(route, catalog, request)
         return route.work(catalog, request)
 
@@ -208,13 +214,13 @@ class Application:
         require(request, Role.ADMIN if permanent else route.role, subject)
 
     def _note_refusal(self, route: Route, session: Session, request: Request, fault: Fault) -> None:
-        catalog = self._catalog(session)
+        catalog = self._catalog(session, request)
         subject = request.params.get("subject", "")
         detail = {"error_code": fault.code, "message": fault.message[:4000]}
         note(catalog, request, route.audited or "", subject, detail, outcome="refused")
 
-    def _catalog(self, session: Session) -> Catalog:
-        return Catalog(session, self._parsing, time.time_ns() // 1_000_000, self._guards)
+    def _catalog(self, session: Session, request: Request) -> Catalog:
+        return Catalog(session, self._parsing, time.time_ns() // 1_000_000, self._guards, request.principal.sight)
 
     async def _principal(self, request: Request) -> Principal:
         accounts = self._options.accounts

@@ -10,10 +10,12 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
+
+from eventide.registry.sight import Sight
 
 _COST, _BLOCK, _PARALLEL = 2**14, 8, 1
 _REMEMBERED = 1_000
@@ -41,6 +43,12 @@ class Principal:
 
     name: str
     grants: tuple[Grant, ...]
+    sight: Sight = field(init=False)
+    """What they may see."""
+
+    def __post_init__(self) -> None:
+        prefixes = {grant.prefix for grant in self.grants}
+        object.__setattr__(self, "sight", Sight(self.name, ("",) if "" in prefixes else tuple(sorted(prefixes))))
 
     def may(self, role: Role, subject: str) -> bool:
         """May they do this with a subject?"""

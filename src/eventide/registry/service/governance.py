@@ -12,7 +12,7 @@ from eventide.registry.faults import Fault
 from eventide.registry.governance.diff import as_json, compare
 from eventide.registry.governance.overview import overview
 from eventide.registry.governance.policy import LONGEST_PATTERN, REQUIRE_OWNER, owner_of
-from eventide.registry.names import DEFAULT_CONTEXT, EVERY_CONTEXT
+from eventide.registry.names import DEFAULT_CONTEXT, EVERY_CONTEXT, normal
 from eventide.registry.service import bodies
 from eventide.registry.service.access import require
 from eventide.registry.service.audit import note
@@ -37,15 +37,14 @@ def list_overview(catalog: Catalog, request: Request) -> Answer:
     """All subjects with their latest version, level, mode and owner."""
     context, prefix = reading.split_prefix(request.text("subjectPrefix", EVERY_CONTEXT))
     lines = overview(catalog, context, prefix, deleted=request.flag("deleted"))
-    visible = [line for line in lines if request.principal.may(Role.READ, line["subject"])]
-    return Answer(reading.page(visible, request.number("offset", 0), request.number("limit", -1)))
+    return Answer(reading.page(lines, request.number("offset", 0), request.number("limit", -1)))
 
 
 @routes.read("GET", "/eventide/v1/subjects/{subject}/diff")
 def get_diff(catalog: Catalog, request: Request) -> Answer:
     """What changed between two versions; `with` compares with another subject."""
     subject = request.params["subject"]
-    other = request.text("with", subject)
+    other = normal(request.text("with", subject))
     require(request, Role.READ, other)
     old = reading.version(catalog, subject, version_number(request.text("from", "1")), deleted=True)
     new = reading.version(catalog, other, version_number(request.text("to", "latest")), deleted=True)
@@ -82,7 +81,8 @@ def list_owners(catalog: Catalog, request: Request) -> Answer:
     """Every owner; with `subject` the one that this subject has."""
     subject = request.text("subject")
     if not subject:
-        return Answer(catalog.session.owners())
+        return Answer(catalog.seen.owners())
+    require(request, Role.READ, subject)
     owner = owner_of(catalog.session, subject)
     if owner is None:
         raise Fault(404, 40451, f"Subject '{subject}' has no owner")
@@ -117,7 +117,7 @@ def remove_owner(catalog: Catalog, request: Request) -> Answer:
 @routes.read("GET", "/eventide/v1/naming")
 def list_naming(catalog: Catalog, request: Request) -> Answer:
     """Every naming rule."""
-    return Answer(catalog.session.naming_rules())
+    return Answer(catalog.seen.naming_rules())
 
 
 @routes.write("PUT", "/eventide/v1/naming", "update_naming", role=Role.READ)
@@ -185,21 +185,28 @@ def list_audit(catalog: Catalog, request: Request) -> Answer:
 
 @routes.write("POST", "/eventide/v1/usage", "report_usage", role=Role.READ)
 def post_usage(catalog: Catalog, request: Request) -> Answer:
-    """A client says which ids it has decoded: `{client, environment, decoded: [{id, context, count, at}]}`."""
+    """A client says which ids it has decoded: `{client, environment, decoded: [{id, context, count, at}]}`.
+
+    Nobody can have decoded by an id that they may not read: such lines are left out, and the answer names them.
+    """
     body = bodies.as_object(request, "body")
     client, environment = bodies.text(body, "client"), bodies.text(body, "environment") or ""
     reports: Any = body.get("decoded")
     if not client or not isinstance(reports, list) or len(reports) > _MOST_LINES:
         raise Fault(422, 42255, "A usage report needs a client and a list of what it decoded")
+    unseen: list[dict[str, Any]] = []
     for report in reports:
         if not isinstance(report, dict) or report.get("id") is None:
             raise Fault(422, 42255, "Each decoded entry needs the id of a schema")
         context = bodies.text(report, "context") or DEFAULT_CONTEXT
-        count = max(bodies.number(report, "count", 1), 0)
+        schema_id, count = bodies.number(report, "id", 0), max(bodies.number(report, "count", 1), 0)
+        if not catalog.sight.is_unlimited and not catalog.seen.holds(context, schema_id):
+            unseen.append({"context": context, "id": schema_id})
+            continue
         at = report.get("at")
         seen = at if isinstance(at, int) and not isinstance(at, bool) and 0 <= at <= catalog.now else catalog.now
-        catalog.session.put_usage(client, environment, context, bodies.number(report, "id", 0), seen, count)
-    return Answer({"accepted": len(reports)})
+        catalog.session.put_usage(client, environment, context, schema_id, seen, count)
+    return Answer({"accepted": len(reports) - len(unseen), **({"unseen": unseen} if unseen else {})})
 
 
 @routes.read("GET", "/eventide/v1/usage")
@@ -207,7 +214,7 @@ def list_usage(catalog: Catalog, request: Request) -> Answer:
     """Which client decoded which id, when first, when last and how often; the most recent first."""
     schema_id = request.number("id", -1)
     return Answer(
-        catalog.session.usage(
+        catalog.seen.usage(
             client=request.text("client") or None,
             context=request.text("context") or None,
             schema_id=None if schema_id < 0 else schema_id,

@@ -7,13 +7,14 @@ from typing import Any
 
 from eventide.registry.store import Store
 
-Key = tuple[bytes, bytes]
+Key = tuple[tuple[str, ...], bytes, bytes]
+"""The prefixes that the asking account may read, the path and the query: what an answer by id depends on."""
 _BEHIND_AT_MOST = 1.0  # seconds that another process's delete may take to show in answers by id
 Messages = tuple[dict[str, Any], dict[str, Any]]
 
 
 class IdAnswers:
-    """Finished answers by path and query, good for one revision of the store.
+    """Finished answers by sight, path and query, good for one revision of the store.
 
     The store's revision changes whenever something readable by id was deleted or replaced, by this process or another;
     then all of them are dropped. An answer is kept only if it was read at the revision that the others are of.
@@ -24,10 +25,10 @@ class IdAnswers:
         self._keep = keep
         self._revision = -1
         self._asked = 0.0
-        self._answers: dict[Key, tuple[Messages, str]] = {}
+        self._answers: dict[Key, Messages] = {}
 
-    def get(self, key: Key) -> tuple[Messages, str] | None:
-        """The finished answer and the subject it is reported under, if it still holds."""
+    def get(self, key: Key) -> Messages | None:
+        """The finished answer, if it still holds."""
         found = self._answers.get(key)
         if found is not None and self._store.speaks_cheaply:
             revision = self._store.revision()
@@ -46,14 +47,14 @@ class IdAnswers:
         self._asked = time.monotonic()
         self.move_to(self._store.revision())
 
-    def put(self, key: Key, messages: Messages, subject: str, revision: int) -> None:
+    def put(self, key: Key, messages: Messages, revision: int) -> None:
         """Keep an answer that was read at a revision."""
         if revision > self._revision:
             self.move_to(revision)
         if revision == self._revision:
             if len(self._answers) >= self._keep:
                 self._answers.clear()
-            self._answers[key] = (messages, subject)
+            self._answers[key] = messages
 
     def move_to(self, revision: int) -> None:
         """The store is at this revision now: what was read before it no longer counts."""

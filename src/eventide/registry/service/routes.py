@@ -88,6 +88,11 @@ class Routes:
                         before=route.before, audited=route.audited,
                     )(route.work)  # fmt: skip
 
+    @property
+    def surface(self) -> list[tuple[str, str]]:
+        """Every method and path, in order."""
+        return sorted((m, "/" + "/".join(path)) for alike in self._by_size.values() for path, ms in alike for m in ms)
+
     def match(self, method: str, segments: list[str]) -> tuple[Route, dict[str, str]]:
         """The route for a path and what stands in its braces.
 

@@ -6,7 +6,6 @@ from eventide.registry import faults, reading
 from eventide.registry.catalog import Catalog
 from eventide.registry.names import EVERY_CONTEXT, Name, normal
 from eventide.registry.records import Entry, Json
-from eventide.registry.service.auth import Role
 from eventide.registry.service.http import Answer, RawAnswer, Request, whole_number
 from eventide.registry.service.routes import Routes
 
@@ -28,21 +27,8 @@ def list_schemas(catalog: Catalog, request: Request) -> Answer:
     asked = request.number("limit", -1)
     limit = asked if 0 <= asked <= _MOST_SCHEMAS else _MOST_SCHEMAS
     latest, offset = request.flag("latestOnly"), max(request.number("offset", 0), 0)
-    if request.principal.may(Role.READ, ""):
-        found = catalog.session.listing(context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit)
-    else:
-        everything = catalog.session.listing(context, prefix, latest_only=latest, deleted=deleted, offset=0, limit=2**31)
-        visible = [e for e in everything if request.principal.may(Role.READ, e.subject)]
-        found = visible[offset : offset + limit]
+    found = catalog.seen.listing(context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit)
     return Answer([entry.as_version() for entry in found])
-
-
-def _visible(catalog: Catalog, request: Request, entry: Entry | None) -> Entry | None:
-    """An id may be read by whoever may read one of the subjects that hold it."""
-    if entry is None or request.principal.may(Role.READ, entry.subject):
-        return entry
-    holders = catalog.session.holders(Name.parse(entry.subject).context, entry.id)
-    return entry if any(request.principal.may(Role.READ, subject) for subject, _ in holders) else None
 
 
 def _subject(catalog: Catalog, request: Request) -> str:
@@ -52,7 +38,7 @@ def _subject(catalog: Catalog, request: Request) -> str:
 
 def _by_id(catalog: Catalog, request: Request) -> Entry:
     schema_id = whole_number(request.params["id"])
-    entry = _visible(catalog, request, reading.by_id(catalog, schema_id, _subject(catalog, request)))
+    entry = reading.by_id(catalog, schema_id, _subject(catalog, request))
     if entry is None:
         raise faults.schema_not_found(schema_id)
     return catalog.in_format(entry, request.text("format"))
@@ -88,8 +74,7 @@ def _holders(catalog: Catalog, request: Request) -> list[tuple[str, int]]:
     found = reading.holders_of(
         catalog, whole_number(request.params["id"]), _subject(catalog, request), deleted=request.flag("deleted")
     )
-    visible = [holder for holder in found if request.principal.may(Role.READ, holder[0])]
-    return reading.page(visible, request.number("offset", 0), request.number("limit", -1))
+    return reading.page(found, request.number("offset", 0), request.number("limit", -1))
 
 
 @routes.read("GET", "/schemas/guids/{guid}")
@@ -105,5 +90,5 @@ def get_guid(catalog: Catalog, request: Request) -> Answer:
 @routes.read("GET", "/schemas/guids/{guid}/ids")
 def get_guid_ids(catalog: Catalog, request: Request) -> Answer:
     """The ids of a guid, one per context that has it."""
-    found = catalog.session.ids_of(request.params["guid"].lower())
+    found = catalog.seen.ids_of(request.params["guid"].lower())
     return Answer([{"context": context, "id": schema_id} for context, schema_id in found])

@@ -22,7 +22,7 @@ def get_root(catalog: Catalog, request: Request) -> Answer:
 def list_contexts(catalog: Catalog, request: Request) -> Answer:
     """Every context, the default one first."""
     prefix = request.text("contextPrefix")
-    found = [c for c in catalog.session.contexts() if c.startswith(prefix)]
+    found = [c for c in catalog.seen.contexts() if c.startswith(prefix)]
     return Answer(reading.page(found, request.number("offset", 0), request.number("limit", -1)))
 
 
