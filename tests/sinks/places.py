@@ -322,6 +322,7 @@ class Keyed:
         self.rows: dict[Any, dict[str, Any]] = {}
         self.keys: list[str] = []
         self.answers: list[int] = []
+        self.on_body: Any = lambda key, body: None
         self.shape = PaneShape(keys=(), values=())
 
     def rank(self, row: dict[str, Any]) -> tuple[Any, ...]:
@@ -358,6 +359,7 @@ class Webhook(Place):
                 place.receiver.keys.append(self.headers["Idempotency-Key"])
                 answer = place.receiver.answers.pop(0) if place.receiver.answers else 204
                 if answer == 204:
+                    place.receiver.on_body(self.headers["Idempotency-Key"], body)
                     place.receiver.take(body.get("panes", []))
                     place.logs.update({(row["lane"], row["offset"]): row for row in body.get("rows", [])})
                 self.send_response(answer)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.sinks import plain
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.changelog import changes
-from eventide.sinks.ranked import together
+from eventide.sinks.ranked import emitted, together
 from eventide.sinks.shape import PaneShape
 
 
@@ -25,7 +25,7 @@ class ConsoleWriter:
 
     def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
         """Print the panes; beyond the limit, how many more there were."""
-        table = together(panes, self.schema)
+        table = emitted(panes, self.shape) if self.shape else together(panes, self.schema)
         marks = changes(table, self.shape) if self.shape else ["late"] * table.num_rows
         hidden = {self.shape.meta(name) for name in ("window_id", "op", "emitted_at", "generation")} if self.shape else set()
         shown = plain.rows(table.select([name for name in table.column_names if name not in hidden]).slice(0, self.limit))

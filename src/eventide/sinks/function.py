@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.sinks.base import Capabilities, Delivery
-from eventide.sinks.ranked import together
+from eventide.sinks.ranked import emitted, together
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.webhook import require_keyed
@@ -20,14 +20,15 @@ Function = Callable[[pa.Table, Delivery], Any]
 class FunctionWriter:
     """Calls the function once per delivery; again if it raises SinkUnavailable, or if the batch is run again."""
 
-    def __init__(self, call: Function, schema: pa.Schema, retry: Retry) -> None:
+    def __init__(self, call: Function, schema: pa.Schema, retry: Retry, shape: PaneShape | None = None) -> None:
         self.call = call
         self.schema = schema
         self.retry = retry
+        self.shape = shape
 
     def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
-        """Hand over the panes; an exception of the user's stops the batch and is raised as it is."""
-        table = together(panes, self.schema)
+        """Hand over the panes in the order of emission; an exception of the user's stops the batch and is raised as it is."""
+        table = emitted(panes, self.shape) if self.shape else together(panes, self.schema)
         if table.num_rows:
             self.retry.run(lambda: self.call(table, delivery))
 
@@ -61,7 +62,7 @@ class FunctionSink:
     def open(self, output: str, shape: PaneShape) -> FunctionWriter:
         """Refuse what a function without a memory would get wrong."""
         require_keyed(repr(self), self.keyed, shape)
-        return FunctionWriter(self.call, shape.schema, self.retry)
+        return FunctionWriter(self.call, shape.schema, self.retry, shape)
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> FunctionWriter:
         """Late rows or dead letters."""

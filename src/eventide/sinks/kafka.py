@@ -18,7 +18,7 @@ from eventide.sinks.avro import Encoder
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.changelog import changes
 from eventide.sinks.libraries import need
-from eventide.sinks.ranked import together
+from eventide.sinks.ranked import emitted, together
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import INSTANT, PaneShape
 
@@ -106,7 +106,7 @@ class KafkaWriter:
 
     def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
         """Send the panes in their order, then the watermark to every partition."""
-        self._send(self._records(together(panes, self.schema)))
+        self._send(self._records(emitted(panes, self.shape) if self.shape else together(panes, self.schema)))
         if self.sink.markers and delivery.watermark is not None:
             self._send(self._markers(delivery))
 

@@ -15,6 +15,19 @@ def together(panes: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(list(panes), schema=schema)
 
 
+def emitted(panes: Iterable[pa.RecordBatch], shape: PaneShape) -> pa.Table:
+    """All panes of a delivery in the order of emission: by the end of their windows, then by key, then as they came.
+
+    They come from many buckets side by side, each in the order of its own; those of one key come from one bucket, in rank order, a
+    withdrawn session before the one that it merged into. That order stays, and the whole is the same each time a batch is run.
+    """
+    table = together(panes, shape.schema)
+    keys = [name for name, kind in shape.keys if not pa.types.is_nested(kind)]
+    order = pl.DataFrame(pl.from_arrow(table.select([shape.meta("window_end"), *keys]))).with_row_index("eventide_row")
+    place = order.sort([shape.meta("window_end"), *keys, "eventide_row"])["eventide_row"]
+    return table if place.is_sorted() else table.take(place.to_arrow())
+
+
 def rank_columns(shape: PaneShape) -> tuple[str, str, str]:
     """The columns that order panes of one window; "insert" sorts before "retract", as the rank wants it."""
     return shape.meta("generation"), shape.meta("sequence"), shape.meta("op")

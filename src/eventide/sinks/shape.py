@@ -74,6 +74,11 @@ class PaneShape:
             return (self.meta("window_id"), self.meta("generation"), self.meta("sequence"))
         return (self.meta("window_id"),)
 
+    @property
+    def rank_identity(self) -> tuple[str, ...]:
+        """What tells a pane from every other: the window, and its rank."""
+        return tuple(self.meta(name) for name in ("window_id", "generation", "sequence", "op"))
+
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema of every batch of panes handed to a sink."""

@@ -6,75 +6,132 @@ import email.utils
 import hashlib
 import json
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
+from typing import Any
 
 import pyarrow as pa
 
-from eventide.errors import DefinitionError, SinkRefused, SinkUnavailable
-from eventide.redaction import without_secrets
+from eventide.errors import DefinitionError, SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import masked, without_secrets
 from eventide.sinks import plain
 from eventide.sinks.base import Capabilities, Delivery
-from eventide.sinks.ranked import together
+from eventide.sinks.libraries import need
+from eventide.sinks.ranked import emitted, together
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 
 PASSING = {408, 409, 425, 429}
+LONGEST_ANSWER = 1 << 20
+"""Bytes of an answer that are read; nobody needs more to know that a delivery was taken."""
 
 
 class WebhookWriter:
     """Posts a delivery in requests of at most so many rows; the same delivery makes the same requests again."""
 
-    def __init__(self, sink: WebhookSink, schema: pa.Schema, kind: str) -> None:
+    def __init__(self, sink: WebhookSink, schema: pa.Schema, identity: tuple[str, ...], shape: PaneShape | None) -> None:
         self.sink = sink
         self.schema = schema
-        self.kind = kind
+        self.identity = identity
+        self.shape = shape
+        self.kind = "panes" if shape else "rows"
+        self._client: Any = None
 
     def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
-        """Post the panes, in order."""
-        rows = plain.rows(together(panes, self.schema))
-        for start in range(0, len(rows), self.sink.batch_rows):
-            facts = {"pipeline": delivery.pipeline, "output": delivery.output, "batch": delivery.batch}
-            body = json.dumps(
-                {**facts, self.kind: rows[start : start + self.sink.batch_rows]}, ensure_ascii=False, allow_nan=False
-            )
-            # The clock tells a batch of this state directory from one of the same number in an earlier one.
-            told = f"{delivery.pipeline}\0{delivery.output}\0{delivery.batch}\0{delivery.clock}\0{self.kind}\0{start}"
-            key = hashlib.sha256(told.encode()).hexdigest()
-            self.sink.retry.run(lambda body=body, key=key: self._post(body.encode(), key))  # type: ignore[misc]
+        """Post the panes, in the order in which they were emitted."""
+        table = emitted(panes, self.shape) if self.shape else together(panes, self.schema)
+        for body, key in self._requests(table, delivery):
+            self.sink.retry.run(lambda body=body, key=key: self._post(body, key))  # type: ignore[misc]
 
     append = deliver
 
+    def _requests(self, table: pa.Table, delivery: Delivery) -> Iterator[tuple[bytes, str]]:
+        """Each request and its key, which follows from the panes in it: cut otherwise, a request is another one.
+
+        A key that said only where a request begins would be the same for a longer one, and its receiver would ignore the rest.
+        """
+        facts = {"pipeline": delivery.pipeline, "output": delivery.output, "batch": delivery.batch}
+        # The clock tells a batch of this state directory from one of the same number in an earlier one.
+        told = f"{delivery.pipeline}\0{delivery.output}\0{delivery.batch}\0{delivery.clock}\0{self.kind}"
+        for start in range(0, table.num_rows, self.sink.batch_rows):
+            rows = plain.rows(table.slice(start, self.sink.batch_rows))
+            who = json.dumps([[row[name] for name in self.identity] for row in rows], ensure_ascii=False)
+            body = json.dumps({**facts, self.kind: rows}, ensure_ascii=False, allow_nan=False)
+            yield body.encode(), hashlib.sha256(f"{told}\0{who}".encode()).hexdigest()
+
     def _post(self, body: bytes, key: str) -> None:
+        httpx = need("httpx", "webhook")
+        if self._client is None:
+            self._client = httpx.Client(timeout=self.sink.timeout, follow_redirects=False)
         headers = {"Content-Type": "application/json", **dict(self.sink.headers), self.sink.key_header: key}
-        request = urllib.request.Request(self.sink.url, data=body, headers=headers, method="POST")  # noqa: S310 (checked)
-        where = self.sink.where
         try:
-            with urllib.request.urlopen(request, timeout=self.sink.timeout) as answer:  # noqa: S310
-                answer.read()
-        except urllib.error.HTTPError as error:
-            said = f"{where} answered {error.code} {error.reason}"
-            if error.code in (401, 403):
-                raise SinkRefused(f"{said}: it does not accept these credentials (headers=…)") from None
-            if error.code >= 500 or error.code in PASSING:
-                self._wait(error.headers.get("Retry-After"))
-                raise SinkUnavailable(said) from None
-            raise SinkRefused(said) from None
-        except OSError as error:
-            raise SinkUnavailable(f"{where} is out of reach: {error}") from None
+            with self._client.stream("POST", self.sink.url, content=body, headers=headers) as answer:
+                _read(answer)
+        except httpx.InvalidURL as error:
+            raise SinkRefused(f"{self.sink.where} is no address that can be posted to: {error}") from None
+        except httpx.HTTPError as error:
+            # Also an answer that broke off: whether the receiver took the request is not known, so it is sent again under its key.
+            raise SinkUnavailable(self._said(f"is out of reach: {type(error).__name__}: {error}")) from None
+        if not answer.is_success:
+            raise self._refusal(answer)
+
+    def _refusal(self, answer: Any) -> SinkError:
+        said = self._said(f"answered {answer.status_code} {answer.reason_phrase}")
+        if answer.status_code in (401, 403):
+            return SinkRefused(f"{said}: it does not accept these credentials (headers=…)")
+        if answer.is_redirect:
+            where = self._said(answer.headers.get("Location", "nowhere"), alone=True)
+            return SinkRefused(
+                f"{said}: it points to {where}. A redirected POST may arrive as a GET without its panes, so none is followed: "
+                "give the webhook the address where panes are taken."
+            )
+        if answer.status_code >= 500 or answer.status_code in PASSING:
+            self._wait(answer.headers.get("Retry-After"))
+            return SinkUnavailable(said)
+        return SinkRefused(said)
+
+    def _said(self, text: str, alone: bool = False) -> str:
+        """What happened, without what may be secret: headers, user, password, query."""
+        secrets = [value for _, value in self.sink.headers]
+        secrets += [part for part in urllib.parse.urlsplit(self.sink.url).query.split("&") if part]
+        return masked(text if alone else f"{self.sink.where} {text}", secrets)
 
     def _wait(self, asked: str | None) -> None:
-        """As long as the receiver asked for, within our own patience."""
-        if not asked:
-            return
-        when = email.utils.parsedate_to_datetime(asked).timestamp() - time.time() if not asked.isdigit() else float(asked)
-        self.sink.retry.sleep(min(max(when, 0.0), self.sink.retry.give_up_after))
+        """As long as the receiver asked for, within our own patience; a wish that is no time is none."""
+        if seconds := asked_pause(asked or "", time.time()):
+            self.sink.retry.sleep(min(seconds, self.sink.retry.give_up_after))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+def _read(answer: Any) -> None:
+    """An answer up to its end, so that one which breaks off is noticed; a very long one is let go."""
+    read = 0
+    for part in answer.iter_raw():
+        read += len(part)
+        if read > LONGEST_ANSWER:
+            return
+
+
+def asked_pause(asked: str, now: float) -> float:
+    """The seconds that a Retry-After asks for: a number or a date; 0 for anything else.
+
+    >>> asked_pause("3", 0.0), asked_pause("Thu, 01 Jan 1970 00:00:09 GMT", 2.0), asked_pause("soon", 0.0)
+    (3.0, 7.0, 0.0)
+    """
+    if asked.isascii() and asked.isdigit() and len(asked) < 10:
+        return float(asked)
+    try:
+        when = email.utils.parsedate_to_datetime(asked)
+    except (ValueError, OverflowError):
+        return 0.0
+    return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now)
 
 
 @without_secrets
@@ -95,6 +152,8 @@ class WebhookSink:
             raise DefinitionError(f"a webhook's url begins with http:// or https://, not {self.where!r}")
         if not self.key_header:
             raise DefinitionError("a webhook without an idempotency key would count a repeated delivery twice: name its header")
+        if self.batch_rows < 1:
+            raise DefinitionError(f"webhook(batch_rows={self.batch_rows}): a request carries one row or more")
 
     @property
     def where(self) -> str:
@@ -113,11 +172,13 @@ class WebhookSink:
     def open(self, output: str, shape: PaneShape) -> WebhookWriter:
         """Refuse what the receiver would get wrong."""
         require_keyed(f"webhook({self.where!r})", self.keyed, shape)
-        return WebhookWriter(self, shape.schema, "panes")
+        need("httpx", "webhook")
+        return WebhookWriter(self, shape.schema, shape.rank_identity, shape)
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> WebhookWriter:
         """Late rows or dead letters."""
-        return WebhookWriter(self, schema, "rows")
+        need("httpx", "webhook")
+        return WebhookWriter(self, schema, identity, None)
 
 
 def require_keyed(name: str, keyed: bool, shape: PaneShape) -> None:
