@@ -69,6 +69,15 @@ def test_decimal_deltas_are_refused_where_they_would_become_floats(tmp_path) -> 
         sqlite(str(tmp_path / "x.db")).open("o", shape)
 
 
+def test_collected_deltas_are_refused_where_a_table_would_have_to_add_them(place: Place) -> None:
+    shape = PaneShape(keys=SHAPE.keys, values=(("seen", pa.list_(pa.string())),), accumulation="discarding")
+    if place.name in WITHOUT_SCHEMA:
+        place.sink().open(place.output, shape).close()
+        return
+    with pytest.raises(DefinitionError, match=r"'seen'.*accumulating"):
+        place.sink().open(place.output, shape)
+
+
 def test_an_unknown_way_to_add_is_refused() -> None:
     with pytest.raises(DefinitionError, match="median"):
         PaneShape(keys=(), values=(("m", pa.int64()),), accumulation="discarding", additive=(("m", "median"),))

@@ -33,6 +33,13 @@ class Target:
     @classmethod
     def of_panes(cls, name: str, shape: PaneShape) -> Target:
         """The table behind an output: `<name>_panes`, next to the view `<name>` that people read."""
+        if shape.accumulation == "discarding":
+            for value, kind in shape.values:
+                if pa.types.is_nested(kind):
+                    raise DefinitionError(
+                        f"the deltas of {value!r} ({kind}) cannot be added up in a table: {name!r} would show something else. Use an "
+                        "accumulating output, or a sink whose reader puts deltas together itself (kafka_topic, webhook, function)."
+                    )
         # A delta's identity is its whole rank: the one that is there is the same one.
         rank = () if shape.accumulation == "discarding" else rank_columns(shape)
         return cls(f"{name}_panes", shape.schema, shape.identity, rank, frozenset(shape.value_names))
