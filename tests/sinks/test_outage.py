@@ -183,6 +183,52 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_applied(postgres_se
     assert len(place.rows(SHAPE)) == 1
 
 
+def named_in_time(writer: Any, place: Postgres, said: str) -> None:
+    """A delivery that something at the server holds up for ever is given up, and can be made later."""
+    started = time.monotonic()
+    with pytest.raises(SinkUnavailable, match=said):
+        writer.deliver(batch(PANES), delivery(place.output, 0))
+    assert time.monotonic() - started < 20
+
+
+def test_a_lock_that_nobody_lets_go_of_is_named_in_time(postgres_server: PostgresServer) -> None:
+    place = Postgres(World(None, postgres_server=postgres_server))
+    writer = place.sink(retry=IMPATIENT).open(place.output, SHAPE)
+    with psycopg.connect(postgres_server.dsn) as other:
+        other.execute(f'lock table "{place.output}_panes" in access exclusive mode')
+        named_in_time(writer, place, "lock timeout")
+    writer.deliver(batch(PANES), delivery(place.output, 0))
+    assert seen(place.rows(SHAPE)) == expected(PANES)
+
+
+def test_a_statement_that_never_ends_is_named_in_time(postgres_server: PostgresServer) -> None:
+    place = Postgres(World(None, postgres_server=postgres_server))
+    writer = place.sink(retry=IMPATIENT).open(place.output, SHAPE)
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as other:
+        other.execute(
+            "create or replace function stuck() returns trigger as 'begin perform pg_sleep(600); return new; end' language plpgsql"
+        )
+        other.execute(f'create trigger stuck before insert on "{place.output}_panes" for each row execute function stuck()')
+        named_in_time(writer, place, "statement timeout")
+        other.execute(f'drop trigger stuck on "{place.output}_panes"')
+    writer.deliver(batch(PANES), delivery(place.output, 0))
+    assert seen(place.rows(SHAPE)) == expected(PANES)
+
+
+def test_time_outs_of_the_dsn_stay_and_a_large_delivery_gets_more_time(postgres_server: PostgresServer) -> None:
+    def limits(dsn: str, rows: int) -> tuple[str, str]:
+        database = sinks.postgres(dsn, retry=Retry(give_up_after=30)).database()
+        with closing(database.connect()) as connection, connection.transaction():
+            database.allow(connection, rows)
+            lock, statement = (connection.execute(f"show {name}_timeout").fetchone()[0] for name in ("lock", "statement"))
+            return lock, statement
+
+    assert limits(postgres_server.dsn, 0) == ("30s", "30s")
+    assert limits(postgres_server.dsn, 30_000) == ("30s", "1min")
+    own = f"{postgres_server.dsn}?options=-c%20statement_timeout%3D7s%20-c%20lock_timeout%3D3s"
+    assert limits(own, 1_000_000) == ("3s", "7s")
+
+
 def test_a_full_sqlite_file_is_unavailable_and_rolled_back(tmp_path: Any) -> None:
     place = Sqlite(World(tmp_path))
     writer = place.sink(retry=IMPATIENT).open(place.output, SHAPE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pyarrow as pa
 import pytest
 
@@ -121,3 +123,30 @@ def test_parquet_compacts_as_often_as_asked_and_at_the_end(tmp_path) -> None:
     writer.close()
     assert pq.read_table(current).num_rows == 4
     assert len(list((tmp_path / "o" / "panes").glob("*.parquet"))) == 4
+
+
+def test_a_table_of_the_same_name_in_another_schema_is_left_alone(postgres_server) -> None:
+    import psycopg
+
+    from eventide.sinks import merge_sql
+
+    name = f"t{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
+        connection.execute(f'create schema "{name}"')
+        connection.execute(f'create table "{name}"."{name}_panes" (other integer)')
+        connection.execute(f'create table "{name}"."{name}" (other integer)')
+        for sink in (merge_sql(lambda: psycopg.connect(postgres_server.dsn), table=name), postgres(postgres_server.dsn, name)):
+            for number in (0, 1):
+                writer = sink.open("o", SHAPE)
+                writer.deliver(batch([pane("w", number, total=number, n=1)]), delivery("o", number))
+                writer.close()
+        assert connection.execute(f'select total from public."{name}"').fetchall() == [(1,)]
+
+
+def test_a_view_of_the_same_name_in_another_schema_of_duckdb_is_left_alone(tmp_path) -> None:
+    place = Duck(World(tmp_path))
+    connection = place.sink().database().connect()
+    connection.execute(f'create schema other; create view other."{place.output}" as select 1 as x')
+    connection.close()
+    place.sink().open(place.output, SHAPE).close()
+    assert place.rows(SHAPE) == []

@@ -70,7 +70,8 @@ class DuckDatabase(Database):
 
     def is_view(self, connection: Any, name: str) -> bool:
         """From the catalogue."""
-        return connection.execute("select 1 from duckdb_views() where view_name = ?", [name]).fetchone() is not None
+        query = "select 1 from duckdb_views() where view_name = ? and schema_name = current_schema()"
+        return connection.execute(query, [name]).fetchone() is not None
 
     def write(self, connection: Any, target: Target, rows: pa.Table) -> None:
         """One statement over the Arrow table."""

@@ -31,6 +31,8 @@ class MergeDialect:
     placeholder = "%s"
     """What stands for a parameter: `%s`, `?` or `:1` (a format with `{number}` is filled in)."""
     longest_name = 63
+    schema = "current_schema()"
+    """How the schema is asked for in which the connection makes its tables."""
     temporary = "create temporary table {name} ({columns})"
     """How a staging table that only this connection sees is made."""
     drop = "drop table {name}"
@@ -64,13 +66,14 @@ class MergeDialect:
         return plain.text(value) if plain.is_nested(kind) else value
 
     def catalogue(self) -> str:
-        """Name and type of a table's columns; one parameter, the table."""
-        here = f"table_name = {self.placeholder} order by ordinal_position"
+        """Name and type of a table's columns; one parameter, the table, which is made in the connection's own schema."""
+        here = f"table_name = {self.placeholder} and table_schema = {self.schema} order by ordinal_position"
         return f"select column_name, data_type from information_schema.columns where {here}"
 
     def views(self) -> str:
         """A row if a name is a view; one parameter, the name."""
-        return f"select 1 from information_schema.views where table_name = {self.placeholder}"
+        here = f"table_name = {self.placeholder} and table_schema = {self.schema}"
+        return f"select 1 from information_schema.views where {here}"
 
     def merge(self, target: Target, table: str, source: str) -> str:
         """The statement that applies staged rows by rank."""

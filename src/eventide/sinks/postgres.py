@@ -46,12 +46,30 @@ class PostgresDatabase(Database):
 
     dsn: str
     schema: str | None = None
+    patience: float = Retry().give_up_after
+    """Seconds after which a lock, a statement or a dead network counts as unavailable; settings of the dsn's own stay."""
     longest_name: ClassVar[int] = 63
 
     def connect(self) -> Any:
         """Statements commit only where we say so (`begin`, `commit`)."""
         psycopg = need("psycopg", "postgres")
-        return psycopg.connect(self.dsn, autocommit=True, connect_timeout=10, application_name="eventide")
+        limit = {"tcp_user_timeout": self.limit, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+        given = psycopg.conninfo.conninfo_to_dict(self.dsn)
+        ours = {name: value for name, value in limit.items() if name not in given}
+        connection = psycopg.connect(self.dsn, autocommit=True, connect_timeout=10, application_name="eventide", **ours)
+        for name in ("lock_timeout", "statement_timeout"):
+            connection.execute(f"select set_config('{name}', %s, false) where {_setting(name)} = 0", (str(self.limit),))
+        return connection
+
+    @property
+    def limit(self) -> int:
+        """The patience in milliseconds; a second at least, so that one that never tries again can still wait for an answer."""
+        return max(1000, int(self.patience * 1000))
+
+    def allow(self, connection: Any, rows: int) -> None:
+        """More time for the statements of a large delivery: a server that brings in 1,000 rows a second is slow, not gone."""
+        query = f"select set_config('statement_timeout', %s, true) where {_setting('statement_timeout')} = %s"
+        connection.execute(query, (str(self.limit + rows), self.limit))
 
     def type_of(self, kind: pa.DataType) -> str:
         """In the words of format_type()."""
@@ -124,6 +142,7 @@ class PostgresDatabase(Database):
 
     def write(self, connection: Any, target: Target, rows: pa.Table) -> None:
         """Through a temporary table that goes with the transaction."""
+        self.allow(connection, rows.num_rows)
         connection.execute(f"create temporary table eventide_staged ({self.staging_columns(target)}) on commit drop")
         self.fill(connection, "eventide_staged", target, rows)
         # Panes come reduced to one per identity; rows of a log may repeat one.
@@ -183,6 +202,7 @@ class PostgresWriter(SqlWriter):
         table = self.database.located(name)
 
         def bring(connection: Any) -> int:
+            self.database.allow(connection, rows.num_rows)
             connection.execute(f"drop table if exists {table}")
             connection.execute(f"create unlogged table {table} ({self.database.staging_columns(self.target)})")
             return self.database.fill(connection, table, self.target, rows)
@@ -198,6 +218,7 @@ class PostgresWriter(SqlWriter):
 
         def apply(connection: Any) -> list[str]:
             # An unlogged table is emptied when the server crashes; a run that begins clears what an earlier one staged.
+            self.database.allow(connection, sum(counts.values()))
             lost = [table for table, rows in counts.items() if _count(connection, table) != rows]
             if not lost:
                 self.database.apply_parts(connection, self.target, list(counts))
@@ -211,6 +232,11 @@ class PostgresWriter(SqlWriter):
 def _digest(text: str, length: int) -> str:
     """A short name for a long one."""
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _setting(name: str) -> str:
+    """A time-out in milliseconds, as the session has it; 0 is none."""
+    return f"(select setting::bigint from pg_settings where name = '{name}')"
 
 
 def _count(connection: Any, table: str) -> int:
@@ -240,7 +266,7 @@ class PostgresSink(SqlSink):
 
     def database(self) -> PostgresDatabase:
         """The server."""
-        return PostgresDatabase(self.dsn, self.schema)
+        return PostgresDatabase(self.dsn, self.schema, self.retry.give_up_after)
 
     def open(self, output: str, shape: PaneShape) -> SqlWriter:
         """As every SQL sink, and without what an earlier run left half done."""
