@@ -11,17 +11,9 @@ from eventide.migration.plan import Plan
 from eventide.migration.policy import DAY, HOUR, Policy
 from eventide.migration.timeline import estimate
 from eventide.registry.faults import Fault
-from tests.migration.desk import Desk
 from tests.migration.test_phases import QUICK, declare, go, reads, refused, to_migrate
 
 POLICY = Policy(idle_after=10, expire_after=None)
-
-
-@pytest.fixture
-def desk(tmp_path):
-    made = Desk(tmp_path)
-    yield made
-    made.store.close()
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def started(desk: Desk, current: str, wanted: str, level: str | None = None, **s
 
 
 def shown(desk: Desk) -> dict:
-    return desk.do(lambda r: status(r._catalog, r, r.find("m")))
+    return desk.do(lambda r: status(r.catalog, r, r.find("m")))
 
 
 @pytest.mark.parametrize("content", [OPEN, CLOSED, TEXTS, COVERED], ids=["open", "closed", "integers", "texts"])

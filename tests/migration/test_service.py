@@ -315,6 +315,23 @@ def test_the_old_shape_may_come_back_by_a_migration_of_its_own(shell, client, wa
     assert field_names(json.loads(client.latest("users-value").text)) == ["user_id", "created_at", "signup_date"]
 
 
+def test_the_new_field_is_tightened_on_the_command_line(shell, client, wanted, tmp_path):
+    contract(shell, client, wanted)
+    assert "SHUT  all_records_have_it" in shell("status", "signup")
+    events = tmp_path / "kept.ndjson"
+    events.write_text('{"user_id": 1, "created_at": "2025-09-14T00:00:00Z"}\n{"user_id": 2}\n')
+    all_of_it = ["check", "signup", str(events), "--everything", "--report"]
+    assert "2 events after the contract, of which 1 lack created_at" in shell(*all_of_it, "--fail-on-drift", exits=1)
+    assert "1 of 2 records that are kept lack created_at" in shell("tighten", "signup", "--confirm", "signup", exits=1)
+    events.write_text('{"user_id": 1, "created_at": "2025-09-14T00:00:00Z"}\n')
+    shell(*all_of_it)
+    assert "could no longer be read. Repeat with --confirm signup" in shell("tighten", "signup", exits=1)
+    for _ in range(2):
+        shell("tighten", "signup", "--confirm", "signup", "--because", "seven days have passed")
+    assert json.loads(client.latest("users-value").text)["fields"][1] == CREATED_AT
+    assert "tighten" not in shell("status", "signup")
+
+
 def test_no_answer_is_not_no(wanted):
     nobody = Shell("http://127.0.0.1:1")
     assert "eventide registry serve" in nobody("can-contract", "signup", exits=2)

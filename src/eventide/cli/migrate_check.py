@@ -14,6 +14,7 @@ from eventide.cli.migrate_show import AS_JSON, TOKEN, URL, answered, ask
 from eventide.errors import EventideError
 from eventide.migration.drift import NOTHING, DriftCheck, DriftReport
 from eventide.migration.migration import Migration
+from eventide.migration.phase import Phase
 
 _FILES = click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
 
@@ -56,13 +57,18 @@ def check(
     """Do both shapes of every event say the same? Counts by kind, and the first that do not.
 
     With --fail-on-drift it exits 1 if they do not, or if there was nothing to compare; 2 if it could not look. Records of a
-    topic from before the dual write are told apart: they are no drift.
+    topic from before the dual write are told apart: they are no drift. After the contract there is one shape left: then it
+    counts the events that lack it, which the step `tighten` waits for.
     """
     if bool(files) == bool(topic):
         raise click.UsageError("give either files or --topic")
     with answered():
         migration = _migration(name, plan_file, url, token)
-        before, found = _checked(migration, key, _events(migration, files, topic, bootstrap, most, url, token))
+        events = _events(migration, files, topic, bootstrap, most, url, token)
+        if migration.phase is Phase.CONTRACTED and migration.plan.tight:
+            failed = _whole(migration, events, url, token, report and everything, as_json)
+            context.exit(1 if failed and fail_on_drift else 0)
+        before, found = _checked(migration, key, events)
         if report:
             said = {"source": topic or "files", "batch": time.time_ns() // 1_000_000}
             said["everything"] = everything and before.counts["old_only"] == 0
@@ -86,16 +92,40 @@ def _migration(name: str, plan_file: Path | None, url: str, token: str | None) -
 
 def _checked(migration: Migration, key: tuple[str, ...], events: Iterator[tuple[bool, Any]]) -> tuple[DriftReport, DriftReport]:
     """What was found in events from before the dual write, and in the others."""
-    from polars.exceptions import PolarsError
-
     judge = DriftCheck(migration.plan.mappings, migration.plan.leaves, key)
     found = {True: NOTHING, False: NOTHING}
+    for early, report in _readable((early, judge(frame)) for early, frame in events):
+        found[early] = found[early].plus(report, judge.most)
+    return found[True], found[False]
+
+
+def _whole(
+    migration: Migration, events: Iterator[tuple[bool, Any]], url: str, token: str | None, report: bool, as_json: bool
+) -> bool:
+    """After the contract: does every event have the new shape? Says whether a build must fail."""
+    from eventide.migration.tightening import Lacking
+
+    lacks = Lacking(migration.plan)
+    counts = [(len(frame), lacks(frame)) for frame in _readable(frame for _, frame in events)]
+    checked, lacking = sum(c for c, _ in counts), sum(n for _, n in counts)
+    if as_json:
+        click.echo(json.dumps({"checked": checked, "lacking": lacking}, indent=2))
+    else:
+        shape = ", ".join(a.path for a in migration.plan.tight)
+        click.echo(f"{checked:,} events after the contract, of which {lacking:,} lack {shape}")
+    if report:
+        ask(url, token, "POST", migration.name, "/scanned", {"checked": checked, "lacking": lacking})
+    return bool(lacking) or not checked
+
+
+def _readable(frames: Iterator[Any]) -> Iterator[Any]:
+    """The frames; what cannot be read is said as it was found."""
+    from polars.exceptions import PolarsError
+
     try:
-        for early, frame in events:
-            found[early] = found[early].plus(judge(frame), judge.most)
+        yield from frames
     except (EventideError, PolarsError) as error:
         raise click.ClickException(str(error)) from error
-    return found[True], found[False]
 
 
 def _show(found: DriftReport, before: DriftReport, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`eventide migrate plan, confirm, status, advance, rollback, abort, contract, can-contract`: the way of a change."""
+"""`eventide migrate plan, confirm, status, advance, rollback, abort, contract, tighten, can-contract`: the way of a change."""
 
 from __future__ import annotations
 
@@ -164,6 +164,19 @@ def advance(name: str, to: str | None, confirmation: str | None, why: str, url: 
 def contract(name: str, confirmation: str | None, why: str, url: str, token: str | None) -> None:
     """Drop the old shape."""
     _move(name, {"to": "contracted", "confirm": confirmation}, why, url, token)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--confirm", "confirmation", help="The migration's name once more: a record without the field could not be read.")
+@WHY
+@URL
+@TOKEN
+def tighten(name: str, confirmation: str | None, why: str, url: str, token: str | None) -> None:
+    """After the contract: make the new field required, as the wanted schema has it. Optional."""
+    found = ask(url, token, "POST", name, "/tighten", {"confirm": confirmation}, reason=why or None)
+    show_gates(found["passed"])
+    click.echo(found["reason"])
 
 
 @click.command()

@@ -132,6 +132,9 @@ def show_status(found: dict[str, Any]) -> None:
     if found["next"]:
         click.echo(f"gates to {found['next']}:")
         show_gates(found["gates"])
+    if found["tighten"]:
+        click.echo(f"gates to tighten, which is optional (eventide migrate tighten {found['name']}):")
+        show_gates(found["tighten"])
     drift = found["drift"]
     click.echo(
         f"drift: {drift['drifted']:,} of {drift['checked']:,} events (old only {drift['old_only']:,}, "

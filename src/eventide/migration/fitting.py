@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from eventide.migration.shape import language
+from eventide.migration.shape import Language, language
 from eventide.migration.shape.addition import Addition
 from eventide.registry.compatibility import InvalidSchema, check_level, parse
 
@@ -47,6 +47,27 @@ def fitted(kind: str, current: str, level: str, additions: Sequence[Addition], d
             )
         text = without
     return Fit(tuple(kept), tuple(retired), tuple(notes))
+
+
+def as_wanted(
+    lang: Language, wanted: str, additions: Sequence[Addition], origins: Mapping[str, str]
+) -> tuple[tuple[Addition, ...], tuple[str, ...]]:
+    """The additions that the wanted schema asks more of, as it has them, and the leaves that every record must then have.
+
+    `origins` says where the wanted schema has a field that goes by another name for a while.
+    """
+    tight, required = [], []
+    for addition in additions:
+        source = origins.get(addition.path, addition.path)
+        definition = lang.field(wanted, source)
+        named = lang.renamed(Addition(addition.parent, source.rpartition(".")[2], definition), addition.name)
+        must = lang.requires(wanted, source)
+        if not must and lang.softened(named) != addition:
+            continue
+        tight.append(replace(named, required=must))
+        inner = [leaf for leaf in lang.leaves(wanted).values() if leaf.path == source or leaf.path.startswith(source + ".")]
+        required += [addition.path + leaf.path[len(source) :] for leaf in inner if must and not leaf.nullable]
+    return tuple(tight), tuple(required)
 
 
 def _takes(kind: str, level: str, before: str, after: str) -> bool:

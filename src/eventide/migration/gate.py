@@ -159,10 +159,10 @@ def new_unused(migration: Migration, facts: Facts) -> Gate:
     return Gate("new_shape_unused", False, found, f"Move them back first: {back}")
 
 
-def certain(migration: Migration, confirmation: str | None) -> Gate:
-    """Whoever contracts has said so in so many words."""
+def certain(migration: Migration, confirmation: str | None, risk: str = "dropping the old shape cannot be undone") -> Gate:
+    """Whoever takes such a step has said so in so many words."""
     said = confirmation == migration.name
-    found = "confirmed by name" if said else "dropping the old shape cannot be undone"
+    found = "confirmed by name" if said else risk
     return Gate("confirmation", said, found, f"Repeat with --confirm {migration.name}")
 
 

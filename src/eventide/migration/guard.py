@@ -80,6 +80,18 @@ def _refuse_old_shape(catalog: Catalog, subject: str, kind: str, text: str) -> N
                     f"subject {subject!r} no longer look at it. {wanted} (version {latest.version}); to have the old shape "
                     f"back: `eventide migrate plan {subject} SCHEMA`."
                 )
+        _refuse_looser(migration, now, leaves)
+
+
+def _refuse_looser(migration: Migration, now: dict[str, Leaf], leaves: dict[str, Leaf]) -> None:
+    """Once a field is required, no version in which it is optional is given out: its records could not be read."""
+    required = [p for p in migration.plan.required if p in now and not now[p].nullable]
+    loose = [p for p in required if p not in leaves or leaves[p].nullable]
+    if migration.tightened_id is not None and loose:
+        raise old_shape(
+            f"{listed(loose)} is required since migration {migration.name!r} was tightened, and in this schema it is optional or "
+            f"missing. Register it as required."
+        )
 
 
 def _leaves(kind: str, text: str) -> dict[str, Leaf]:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eventide.migration.phase import BOTH_SHAPES, Phase
 from eventide.migration.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a reading of all that is kept found, after the contract: how many records, and how many lack the new shape."""
+
+    at: int
+    checked: int
+    lacking: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,8 @@ class Migration:
     expanded_id: int | None = None
     contracted_id: int | None = None
     backfilled_at: int | None = None
+    scanned: Scan | None = None
+    tightened_id: int | None = None
 
     @property
     def writes_both(self) -> bool:
@@ -56,6 +67,8 @@ class Migration:
             "expanded_id": self.expanded_id,
             "contracted_id": self.contracted_id,
             "backfilled_at": self.backfilled_at,
+            "scanned": None if self.scanned is None else asdict(self.scanned),
+            "tightened_id": self.tightened_id,
         }
 
     @classmethod
@@ -63,4 +76,6 @@ class Migration:
         """The migration that `as_json` wrote."""
         values = {**body, "plan": Plan.from_json(body["plan"]), "phase": Phase(body["phase"])}
         values["old_ids"] = tuple(body["old_ids"])
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+        if body.get("scanned") is not None:
+            values["scanned"] = Scan(**body["scanned"])
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name in values})

@@ -30,6 +30,10 @@ class Plan:
     """The leaves of both shapes, with their types."""
     retired: tuple[str, ...] = ()
     """The drops that stay in the schema as names without meaning, because the level does not let them go."""
+    tight: tuple[Addition, ...] = ()
+    """The new fields as the wanted schema has them, where that asks for more than the expanded one."""
+    required: tuple[str, ...] = ()
+    """The new leaves that every record must have before they are tightened."""
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -55,12 +59,14 @@ class Plan:
         return {
             "kind": self.kind,
             "mappings": [m.as_json() for m in self.mappings],
-            "additions": [{"parent": a.parent, "name": a.name, "definition": a.definition} for a in self.additions],
+            "additions": [_written(a) for a in self.additions],
             "drops": list(self.drops),
             "notes": list(self.notes),
             "policy": self.policy.as_json(),
             "leaves": {p: {"type": leaf.type, "definition": leaf.definition} for p, leaf in self.leaves.items()},
             "retired": list(self.retired),
+            "tight": [{**_written(a), "required": a.required} for a in self.tight],
+            "required": list(self.required),
         }
 
     @classmethod
@@ -75,4 +81,10 @@ class Plan:
             Policy.from_json(body["policy"]),
             {p: Leaf(p, leaf["type"], leaf["definition"]) for p, leaf in body["leaves"].items()},
             tuple(body.get("retired", ())),
+            tuple(Addition(**a) for a in body.get("tight", ())),
+            tuple(body.get("required", ())),
         )
+
+
+def _written(addition: Addition) -> dict[str, Any]:
+    return {"parent": addition.parent, "name": addition.name, "definition": addition.definition}

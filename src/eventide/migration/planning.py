@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from eventide.migration.expression import refuse_unless_valid
 from eventide.migration.faults import PlanRefused, listed
-from eventide.migration.fitting import fitted
+from eventide.migration.fitting import as_wanted, fitted
 from eventide.migration.mapping import Change, Mapping
 from eventide.migration.pairing import Said, one_to_one, pair
 from eventide.migration.plan import Plan
@@ -54,7 +54,7 @@ def propose(
     lang = language(kind)
     old, new = lang.leaves(_valid(kind, current)), lang.leaves(_valid(kind, wanted))
     _refuse_unknown(said, old)
-    mappings, additions, notes = _in_place(kind, lang, wanted, old, new, level, said)
+    mappings, additions, notes, origins = _in_place(kind, lang, wanted, old, new, level, said)
     gone = {path: leaf for path, leaf in old.items() if path not in new and path not in kept}
     # What was said to be the successor may be there already, from a migration that was given up.
     named = {*said.renames.values(), *said.forward}
@@ -75,7 +75,10 @@ def propose(
     involved = {path for m in mappings for path in (*m.old, *m.new)}
     types = {path: Leaf(path, leaf.type, leaf.definition) for path, leaf in both.items() if path in involved}
     told = tuple(dict.fromkeys((*notes, *fit.notes)))
-    plan = Plan(kind, tuple(mappings), fit.additions, drops, told, policy or Policy(), types, fit.retired)
+    tight, required = as_wanted(lang, wanted, fit.additions, origins)
+    plan = Plan(
+        kind, tuple(mappings), fit.additions, drops, told, policy or Policy(), types, fit.retired, tight, required
+    )  # fmt: skip
     return validated(plan.edited(said.forward, said.backward), both)
 
 
@@ -132,9 +135,12 @@ def _refuse_unknown(said: Said, old: Map[str, Leaf]) -> None:
 
 def _in_place(
     kind: str, lang: Language, wanted: str, old: Map[str, Leaf], new: Map[str, Leaf], level: str, said: Said
-) -> tuple[list[Mapping], list[Addition], list[str]]:
-    """Fields that keep their name but not their type or meaning: the new one needs a name of its own for a while."""
-    mappings, additions, notes = [], [], []
+) -> tuple[list[Mapping], list[Addition], list[str], dict[str, str]]:
+    """Fields that keep their name but not their type or meaning: the new one needs a name of its own for a while.
+
+    The last is where the wanted schema has each of those names.
+    """
+    mappings, additions, notes, origins = [], [], [], {}
     for path, source in old.items():
         target = new.get(path)
         if target is None:
@@ -153,11 +159,12 @@ def _in_place(
         made = lang.missing('{"type":"record","name":"R","fields":[]}', _record([renamed.definition])) if kind == "AVRO" else []
         additions.append(Addition(source.parent, name, made[0].definition if made else renamed.definition))
         moved = replace(target, path=renamed.path)
+        origins[renamed.path] = path
         mappings.append(
             one_to_one(source, moved, change, certain=False, why=f"{path} keeps its name but not its {_what(change)}")
         )
         notes.append(f"{path} becomes {renamed.path}; to have its name back, rename it in a migration of its own afterwards")
-    return mappings, additions, notes
+    return mappings, additions, notes, origins
 
 
 def _what(change: Change) -> str:

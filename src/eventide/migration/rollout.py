@@ -13,7 +13,7 @@ from eventide.migration.consumer import Consumer, Shape, State, at
 from eventide.migration.faults import PlanRefused, listed
 from eventide.migration.gathering import gather, since_expanded, standings
 from eventide.migration.machine import Outcome, Verdict, decide
-from eventide.migration.migration import Migration
+from eventide.migration.migration import Migration, Scan
 from eventide.migration.pairing import Said
 from eventide.migration.phase import Phase
 from eventide.migration.planning import Additive, contracted, expanded, propose, validated
@@ -23,7 +23,7 @@ from eventide.migration.tables import KINDS, MigrationTables
 from eventide.registry.catalog import Catalog
 from eventide.registry.deletion import delete_version
 from eventide.registry.faults import Fault
-from eventide.registry.records import Proposal
+from eventide.registry.records import Entry, Proposal
 from eventide.registry.registration import register
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
@@ -42,14 +42,14 @@ class Rollout:
     """The migrations of a registry, seen from inside one transaction; `catalog.now` is the time."""
 
     def __init__(self, catalog: Catalog, author: Author | None = None) -> None:
-        self._catalog = catalog.unguarded()
+        self.catalog = catalog.unguarded()
         self._author = author or Author()
         self.tables = MigrationTables(catalog.session)
 
     @property
     def now(self) -> int:
         """The time of this transaction."""
-        return self._catalog.now
+        return self.catalog.now
 
     def find(self, name: str) -> Migration:
         """A migration by name.
@@ -66,10 +66,10 @@ class Rollout:
 
     def plan(self, subject: str, wanted: str, *, said: Said, policy: Policy, name: str = "") -> Migration | Additive:
         """Plan a change of a subject's latest version; the same again changes nothing, another one replaces it."""
-        latest = self._catalog.session.latest(subject)
+        latest = self.catalog.session.latest(subject)
         if latest is None:
             raise faults.invalid(f"Subject {subject!r} has no version to change. Register its current schema first.")
-        level = str(self._catalog.config_in_scope(subject)["compatibilityLevel"])
+        level = str(self.catalog.config_in_scope(subject)["compatibilityLevel"])
         others = [m for m in self.tables.migrations(subject) if m.phase.is_open and m.name != name]
         kept = [path for m in others for path in m.plan.new]
         found = propose(latest.kind, latest.text, wanted, level=level, said=said, policy=policy, kept=kept)
@@ -86,7 +86,7 @@ class Rollout:
                 return before
         now = self.now
         fresh = Migration(name, subject, found, now, self._author.name, entered_at=now)
-        self._save(fresh, "plan_migration", {"mappings": [str(m) for m in found.mappings]})
+        self.save(fresh, "plan_migration", {"mappings": [str(m) for m in found.mappings]})
         return fresh
 
     def edit(self, name: str, forward: Map[str, str], backward: Map[str, str], policy: Map[str, Any]) -> Migration:
@@ -102,7 +102,7 @@ class Rollout:
         plan = migration.plan.edited(forward, backward)
         if policy:
             plan = replace(plan, policy=plan.policy.with_given(policy))
-        latest = self._catalog.session.latest(migration.subject)
+        latest = self.catalog.session.latest(migration.subject)
         if latest is not None and (forward or backward):
             validated(plan, language(plan.kind).leaves(expanded(plan, latest.text)))
         if plan == migration.plan:
@@ -110,7 +110,7 @@ class Rollout:
         still = migration.confirmed and plan.mappings == migration.plan.mappings
         changed = replace(migration, plan=plan, confirmed=still)
         detail = {"forward": dict(forward), "backward": dict(backward), "policy": dict(policy)}
-        self._save(changed, "edit_migration", detail)
+        self.save(changed, "edit_migration", detail)
         return changed
 
     def confirm(self, name: str, *, accept_guesses: bool = False) -> Migration:
@@ -126,7 +126,7 @@ class Rollout:
             raise faults.not_now(f"Not everything in {name!r} is certain ({what}). Edit it, or confirm with --accept-guesses.")
         sure = replace(migration.plan, mappings=tuple(replace(m, certain=True) for m in migration.plan.mappings))
         changed = replace(migration, confirmed=True, plan=sure)
-        self._save(changed, "confirm_migration", {"guesses": [str(m) for m in guesses]})
+        self.save(changed, "confirm_migration", {"guesses": [str(m) for m in guesses]})
         return changed
 
     # the phases
@@ -134,7 +134,7 @@ class Rollout:
     def judge(self, name: str, to: Phase, confirmation: str | None = None) -> Verdict:
         """What would happen; nothing is changed."""
         migration = self.find(name)
-        return decide(migration, to, gather(self._catalog, migration), self.now, confirmation=confirmation)
+        return decide(migration, to, gather(self.catalog, migration), self.now, confirmation=confirmation)
 
     def go(self, name: str, to: Phase, *, confirmation: str | None = None, withdraw: bool = False) -> Verdict:
         """Move a migration to a phase, with everything that belongs to it.
@@ -143,7 +143,7 @@ class Rollout:
             Fault: it may not go there, and why.
         """
         migration = self.find(name)
-        verdict = decide(migration, to, gather(self._catalog, migration), self.now, confirmation=confirmation)
+        verdict = decide(migration, to, gather(self.catalog, migration), self.now, confirmation=confirmation)
         if verdict.outcome is Outcome.REFUSED:
             raise faults.not_now(verdict.reason)
         withdraw = withdraw and to in (Phase.PLAN, Phase.ABORTED)
@@ -161,40 +161,45 @@ class Rollout:
         elif withdraw:
             self._withdraw(migration)
         detail = {"from": migration.phase.value, "to": to.value, "gates": [g.as_json() for g in verdict.gates]}
-        self._save(moved, "move_migration", detail)
+        self.save(moved, "move_migration", detail)
         return verdict
 
     def _expand(self, migration: Migration) -> Migration:
         lang, new = language(migration.plan.kind), set(migration.plan.new)
-        before = [e for e in self._catalog.session.entries(migration.subject) if e.kind == migration.plan.kind]
+        before = [e for e in self.catalog.session.entries(migration.subject) if e.kind == migration.plan.kind]
         old_ids = dict.fromkeys(e.id for e in before if not new <= lang.leaves(e.text).keys())
-        schema_id = self._register(migration, expanded(migration.plan, self._latest(migration)))
+        schema_id = self.register(migration, expanded(migration.plan, self.latest(migration)))
         return replace(migration, expanded_id=schema_id, old_ids=tuple(old_ids))
 
     def _contract(self, migration: Migration) -> Migration:
-        text = contracted(migration.plan, self._latest(migration))
-        return replace(migration, contracted_id=self._register(migration, text, since=True))
+        text = contracted(migration.plan, self.latest(migration))
+        return replace(migration, contracted_id=self.register(migration, text, since_expanded(self.catalog, migration)))
 
-    def _latest(self, migration: Migration) -> str:
-        latest = self._catalog.session.latest(migration.subject)
+    def latest(self, migration: Migration) -> str:
+        """The text of the subject's latest version.
+
+        Raises:
+            Fault: it has none any more.
+        """
+        latest = self.catalog.session.latest(migration.subject)
         if latest is None:
             raise faults.not_now(f"Subject {migration.subject!r} has no version any more.")
         return latest.text
 
-    def _register(self, migration: Migration, text: str, *, since: bool = False) -> int:
-        latest = self._catalog.session.latest(migration.subject)
+    def register(self, migration: Migration, text: str, against: Sequence[Entry] | None = None) -> int:
+        """Register the next version of a migration's subject; gives its id. `against`: what it must be compatible with."""
+        latest = self.catalog.session.latest(migration.subject)
         references = latest.references if latest is not None else ()
         proposal = Proposal(migration.subject, text, migration.plan.kind, references)
-        against = since_expanded(self._catalog, migration) if since else None
-        entry, _ = register(self._catalog, proposal, normalize=False, against=against)
+        entry, _ = register(self.catalog, proposal, normalize=False, against=against)
         return entry.id
 
     def _withdraw(self, migration: Migration) -> bool:
         """Soft delete the expanded version if it is the latest; records that carry its id can be read as before."""
-        latest = self._catalog.session.latest(migration.subject)
+        latest = self.catalog.session.latest(migration.subject)
         if latest is None or latest.id != migration.expanded_id:
             return False
-        delete_version(self._catalog, migration.subject, latest.version, permanent=False)
+        delete_version(self.catalog, migration.subject, latest.version, permanent=False)
         return True
 
     # consumers
@@ -211,7 +216,7 @@ class Rollout:
             return self._save_consumer(migration, fresh, "declare_consumer")
         doubted = any(
             s.state in (State.CONTRADICTED, State.EXPIRED)
-            for s in standings(self._catalog, migration)
+            for s in standings(self.catalog, migration)
             if (s.consumer.name, s.consumer.environment) == (consumer, environment)
         )
         declared_at = before.declared_at if before.shape is shape and not doubted else self.now
@@ -240,7 +245,7 @@ class Rollout:
         """Say that a consumer is gone; if it is ever seen again it counts again."""
         migration = self.find(name)
         before = self._known(migration, consumer, environment)
-        seen = next(s.seen for s in standings(self._catalog, migration) if s.consumer == before)
+        seen = next(s.seen for s in standings(self.catalog, migration) if s.consumer == before)
         if before.expired_at is not None and (seen.last is None or seen.last <= before.expired_at):
             return before
         idle = self.now - max(seen.last or 0, before.declared_at)
@@ -295,6 +300,15 @@ class Rollout:
         self.tables.add_examples(name, examples)
         return True
 
+    def scanned(self, name: str, checked: int, lacking: int) -> Migration:
+        """Somebody has read all that is kept after the contract: so many records, of which so many lack the new shape."""
+        migration = self.find(name)
+        if migration.phase is not Phase.CONTRACTED or checked == 0:
+            return migration
+        changed = replace(migration, scanned=Scan(self.now, checked, lacking))
+        self.save(changed, "scan_migration", {"checked": checked, "lacking": lacking})
+        return changed
+
     def backfilled(self, name: str, detail: Map[str, Any]) -> Migration:
         """History has been filled with the new shape."""
         migration = self.find(name)
@@ -306,10 +320,11 @@ class Rollout:
         if migration.backfilled_at is not None:
             return migration
         changed = replace(migration, backfilled_at=self.now)
-        self._save(changed, "backfill_migration", dict(detail))
+        self.save(changed, "backfill_migration", dict(detail))
         return changed
 
-    def _save(self, migration: Migration, action: str, detail: dict[str, Any]) -> None:
+    def save(self, migration: Migration, action: str, detail: dict[str, Any]) -> None:
+        """Write a migration down, with what was done to it."""
         self.tables.put_migration(migration)
         self._audit(action, migration, detail)
 
@@ -321,7 +336,7 @@ class Rollout:
     def _audit(self, action: str, migration: Migration, detail: dict[str, Any]) -> None:
         who = self._author
         full = {"migration": migration.name, **detail}
-        self._catalog.session.put_audit(self.now, who.name, who.origin, action, migration.subject, "done", who.reason, full)
+        self.catalog.session.put_audit(self.now, who.name, who.origin, action, migration.subject, "done", who.reason, full)
 
 
 def _refuse_closed(migration: Migration) -> None:

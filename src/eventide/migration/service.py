@@ -17,6 +17,7 @@ from eventide.migration.policy import Policy
 from eventide.migration.rollout import Author, Rollout
 from eventide.migration.status import can_contract, status
 from eventide.migration.tables import KINDS, MigrationTables
+from eventide.migration.tightening import tighten
 from eventide.registry.catalog import Catalog, Guard
 from eventide.registry.service import bodies
 from eventide.registry.service.access import require
@@ -176,6 +177,25 @@ def post_drift(catalog: Catalog, request: Request) -> Answer:
         migration.name, source, batch, counts, examples, everything=everything, until=_moment(body, "until")
     )
     return Answer({"counted": counted, "phase": migration.phase.value})
+
+
+@routes.write("POST", _ONE + "/scanned", "scan_migration", role=Role.READ)
+def post_scanned(catalog: Catalog, request: Request) -> Answer:
+    """All that is kept was read after the contract: `{checked, lacking}` records."""
+    rollout, migration = _found(catalog, request, Role.READ)
+    body = bodies.as_object(request, "body")
+    done = rollout.scanned(migration.name, _moment(body, "checked") or 0, _moment(body, "lacking") or 0)
+    return Answer({"counted": done != migration, "phase": done.phase.value})
+
+
+@routes.write("POST", _ONE + "/tighten", "tighten_migration")
+def post_tighten(catalog: Catalog, request: Request) -> Answer:
+    """After the contract, make the new fields what was wanted: `{confirm}`."""
+    rollout, migration = _found(catalog, request, Role.ADMIN)
+    verdict = tighten(rollout, migration.name, bodies.text(bodies.as_object(request, "body"), "confirm"))
+    passed = [g.as_json() for g in verdict.gates]
+    after = status(catalog, rollout, rollout.find(migration.name))
+    return Answer({"outcome": verdict.outcome.value, "reason": verdict.reason, "passed": passed, **after})
 
 
 @routes.write("POST", _ONE + "/backfilled", "backfill_migration")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.migration.consumer import Standing
-from eventide.migration.facts import DriftFacts
+from eventide.migration.facts import DriftFacts, Facts
 from eventide.migration.gathering import gather, strays
 from eventide.migration.machine import Outcome, contract_gates, decide, gates_to, obstacles
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
 from eventide.migration.planning import contracted, expanded, readable
 from eventide.migration.rollout import Rollout
+from eventide.migration.tightening import gates_to_tighten
 from eventide.migration.timeline import estimate
 from eventide.registry.catalog import Catalog
 
@@ -29,11 +30,18 @@ def status(catalog: Catalog, rollout: Rollout, migration: Migration) -> dict[str
         "conflicts": list(facts.conflicts),
         "consumers": [_consumer(s) for s in facts.standings],
         "strays": strays(catalog, migration),
+        "tighten": _tighten(migration, facts),
         "drift": drift_json(facts.drift),
         "examples": rollout.tables.examples(migration.name),
         "schemas": _schemas(catalog, migration),
         "estimate": estimate(migration, facts, rollout.now).as_json() if migration.phase.is_open else None,
     }
+
+
+def _tighten(migration: Migration, facts: Facts) -> list[dict[str, Any]]:
+    """The gates of the last, optional step; none before the contract, after that step, or where it has nothing to do."""
+    due = migration.phase is Phase.CONTRACTED and migration.plan.tight and migration.tightened_id is None
+    return [g.as_json() for g in gates_to_tighten(migration, facts)] if due else []
 
 
 def can_contract(catalog: Catalog, rollout: Rollout, migration: Migration) -> dict[str, Any]:

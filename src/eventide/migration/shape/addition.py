@@ -13,6 +13,8 @@ class Addition:
     parent: str
     name: str
     definition: Any
+    required: bool = False
+    """Must every record have it? Only once the field is tightened."""
 
     @property
     def path(self) -> str:

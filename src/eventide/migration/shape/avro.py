@@ -58,6 +58,17 @@ class AvroLanguage:
         """None: readers skip what they do not know."""
         return None
 
+    def requires(self, text: str, path: str) -> bool:
+        """Must every record of this schema have this field, neither null nor by default?"""
+        definition = self.field(text, path)
+        return definition is not None and "default" not in definition and not _without_null(definition["type"])[1]
+
+    def tightened(self, text: str, wanted: Sequence[Addition]) -> str:
+        """The schema with these fields as they were wanted from the first; those it has not got are no error."""
+        for each in wanted:
+            text = _changed(text, [each.path], lambda _, each=each: _without_aliases(each.definition))  # type: ignore[misc]
+        return text
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
         return Addition(addition.parent, name, {**addition.definition, "name": name})
@@ -183,7 +194,9 @@ def _loose(definition: Any) -> Any:
 
 def _optional(definition: Any) -> Any:
     """The field as readers of records without it can take it; an alias would make them read the old one into it."""
-    kept = {k: v for k, v in definition.items() if k != "aliases"}
-    if "default" in kept:
-        return kept
-    return _loose(kept)
+    kept = _without_aliases(definition)
+    return kept if "default" in kept else _loose(kept)
+
+
+def _without_aliases(definition: Any) -> Any:
+    return {k: v for k, v in definition.items() if k != "aliases"}

@@ -60,6 +60,23 @@ class JsonLanguage:
         """The schema with these properties holding anything or nothing: a closed object refuses names that it has not got."""
         return _changed(text, paths, lambda properties, name: properties.update({name: {"deprecated": True, GONE: True}}))
 
+    def requires(self, text: str, path: str) -> bool:
+        """Must every document of this schema have this property?"""
+        parent, _, name = path.rpartition(".")
+        at = _object_at(_root(text), parent)
+        return at is not None and name in at.get("required", ())
+
+    def tightened(self, text: str, wanted: Sequence[Addition]) -> str:
+        """The schema with these properties typed and, where they were wanted so, required."""
+        root = _root(text)
+        for each in wanted:
+            at = _object_at(root, each.parent)
+            if at is not None and each.name in at.get("properties", {}):
+                at["properties"][each.name] = copy.deepcopy(each.definition)
+                if each.required and each.name not in at.get("required", ()):
+                    at.setdefault("required", []).append(each.name)
+        return json.dumps(root)
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
         return Addition(addition.parent, name, addition.definition)

@@ -34,6 +34,12 @@ class Language(Protocol):
     def retired(self, text: str, paths: Sequence[str]) -> str | None:
         """The schema with these fields as names that mean nothing any more; none if the language has no such form."""
 
+    def requires(self, text: str, path: str) -> bool:
+        """Must every record of this schema have this field?"""
+
+    def tightened(self, text: str, wanted: Sequence[Addition]) -> str:
+        """The schema with these fields as they were wanted from the first; those it has not got are no error."""
+
     def renamed(self, addition: Addition, name: str) -> Addition:
         """The same addition under another name."""
 
