@@ -140,6 +140,16 @@ def name_refused(subject: str, pattern: str, hint: str) -> Fault:
     return Fault(422, 42252, f"Subject '{subject}' does not match the naming rule {pattern!r}. {hint}".rstrip())
 
 
+def naming_unusable(prefix: str, pattern: str, why: str) -> Fault:
+    """42254, ours: a naming rule that cannot be asked."""
+    return Fault(
+        422,
+        42254,
+        f"The naming rule {pattern!r} of prefix '{prefix}' cannot be used: {why}. Write another one with "
+        "PUT /eventide/v1/naming, or take it away with DELETE /eventide/v1/naming.",
+    )
+
+
 def denied(name: str, role: str, subject: str) -> Fault:
     """40301."""
     return Fault(403, 40301, f"User is denied operation: '{name}' may not {role} '{subject or 'the registry'}'.")

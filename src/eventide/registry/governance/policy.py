@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 from eventide.registry import faults
+from eventide.registry.patterns import BadPattern, is_whole
 from eventide.registry.records import Proposal
 from eventide.registry.store import Session
 
 REQUIRE_OWNER = "policy.require_owner"
-LONGEST_PATTERN = 500
 
 
 def owner_of(session: Session, subject: str) -> dict[str, str] | None:
@@ -23,14 +20,13 @@ def refuse_by_policy(session: Session, proposal: Proposal) -> None:
     """Raise the fault of a registration that the registry's own rules do not allow."""
     rules = [rule for rule in session.naming_rules() if proposal.subject.startswith(rule["prefix"])]
     for rule in rules:
-        if not _compiled(rule["pattern"]).fullmatch(proposal.subject):
+        try:
+            fits = is_whole(rule["pattern"], proposal.subject)
+        except BadPattern as error:  # written down before patterns had to be bounded
+            raise faults.naming_unusable(rule["prefix"], rule["pattern"], str(error)) from None
+        if not fits:
             raise faults.name_refused(proposal.subject, rule["pattern"], rule["hint"])
     if session.fact(REQUIRE_OWNER) == "true" and owner_of(session, proposal.subject) is None:
         properties = (proposal.metadata or {}).get("properties", {})
         if not properties.get("owner"):
             raise faults.owner_missing(proposal.subject)
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)

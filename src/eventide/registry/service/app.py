@@ -21,6 +21,7 @@ from eventide.registry.service import bodies, contexts, governance, schemas, ser
 from eventide.registry.service.access import require, require_somewhere
 from eventide.registry.service.audit import note
 from eventide.registry.service.auth import NOBODY, Accounts, Principal, Role
+from eventide.registry.service.door import Door
 from eventide.registry.service.extension import Extension
 from eventide.registry.service.http import (
     Answer,
@@ -66,6 +67,7 @@ class Application:
         self._answers = IdAnswers(store)
         self._readers = ThreadPoolExecutor(options.readers, thread_name_prefix="registry-reader")
         self._writer = Writer(store, wait_seconds=options.wait_seconds, after_commit=self._answers.move_to)
+        self._door = Door(options.accounts) if options.accounts is not None else None
         self._routes = Routes()
         for table in (server_facts, subjects, schemas, settings, governance):
             self._routes.include(table.routes)
@@ -92,6 +94,8 @@ class Application:
         """Finish what was begun, then let go of the store."""
         self._writer.close()
         self._readers.shutdown(wait=True)
+        if self._door is not None:
+            self._door.close()
         self._store.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,14 +227,10 @@ class Application:
         return Catalog(session, self._parsing, time.time_ns() // 1_000_000, self._guards, request.principal.sight)
 
     async def _principal(self, request: Request) -> Principal:
-        accounts = self._options.accounts
-        if accounts is None:
+        if self._options.accounts is None:
             return NOBODY
         header = request.headers.get("authorization", "")
-        loop = asyncio.get_running_loop()
-        principal = accounts.recognise(header) or (
-            await loop.run_in_executor(self._readers, accounts.admit, header) if header else None
-        )
+        principal = await self._door.admit(header, request.origin.split(" ", 1)[0]) if self._door and header else None
         if principal is None:
             raise Fault(401, 401, "Unauthorized")
         return principal
@@ -277,6 +277,8 @@ def _too_large(limit: int) -> Fault:
 def _extra_headers(fault: Fault) -> list[tuple[bytes, bytes]]:
     if fault.status == 401:
         return [(b"www-authenticate", b'Basic realm="eventide-registry"')]
+    if fault.status == 429:
+        return [(b"retry-after", b"1")]
     return [(b"connection", b"close")] if fault.status in (408, 413) else []
 
 

@@ -13,12 +13,14 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eventide.registry.sight import Sight
 
+T = TypeVar("T")
 _COST, _BLOCK, _PARALLEL = 2**14, 8, 1
 _REMEMBERED = 1_000
+_REFUSED_REMEMBERED = 10_000
 
 
 class Role(IntEnum):
@@ -93,6 +95,8 @@ class Accounts:
         # Scrypt is slow on purpose; who was let in once is recognised by a keyed hash that never leaves memory.
         self._key = os.urandom(32)
         self._seen: OrderedDict[bytes, Principal] = OrderedDict()
+        self._refused: OrderedDict[bytes, None] = OrderedDict()
+        self._nobody = hashed("", b"no such account.."), None
         self._lock = threading.Lock()
 
     @classmethod
@@ -112,26 +116,36 @@ class Accounts:
         with self._lock:
             return self._seen.get(self._mark(header))
 
-    def admit(self, header: str) -> Principal | None:
-        """Check credentials; slow, so not on the event loop."""
-        known = self.recognise(header)
-        if known is not None:
-            return known
-        name, secret = _credentials(header)
-        stored, principal = self._by_name.get(name, (hashed("", b"no such account.."), None))
-        if not matches(secret, stored) or principal is None:
-            return None
+    def was_refused(self, header: str) -> bool:
+        """Were these very credentials wrong before?"""
         with self._lock:
-            self._seen[self._mark(header)] = principal
-            while len(self._seen) > _REMEMBERED:
-                self._seen.popitem(last=False)
+            return self._mark(header) in self._refused
+
+    def admit(self, header: str) -> Principal | None:
+        """Check credentials; slow on purpose, so never on the event loop: `Door` gives everybody a turn."""
+        known = self.recognise(header)
+        if known is not None or self.was_refused(header):
+            return known
+        name, secret = credentials(header)
+        stored, principal = self._by_name.get(name, self._nobody)
+        if not matches(secret, stored) or principal is None:
+            self._remember(self._refused, header, None, _REFUSED_REMEMBERED)
+            return None
+        self._remember(self._seen, header, principal, _REMEMBERED)
         return principal
+
+    def _remember(self, where: OrderedDict[bytes, T], header: str, what: T, most: int) -> None:
+        with self._lock:
+            where[self._mark(header)] = what
+            while len(where) > most:
+                where.popitem(last=False)
 
     def _mark(self, header: str) -> bytes:
         return hmac.digest(self._key, header.encode("utf-8", "surrogatepass"), "sha256")
 
 
-def _credentials(header: str) -> tuple[str, str]:
+def credentials(header: str) -> tuple[str, str]:
+    """The name and the secret that a header gives; both are empty if it gives none."""
     scheme, _, rest = header.partition(" ")
     if scheme.lower() == "bearer":
         name, _, secret = rest.strip().partition(".")

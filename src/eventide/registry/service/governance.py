@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from eventide.registry import faults, reading
@@ -11,8 +10,9 @@ from eventide.registry.checking import find_clash
 from eventide.registry.faults import Fault
 from eventide.registry.governance.diff import as_json, compare
 from eventide.registry.governance.overview import overview
-from eventide.registry.governance.policy import LONGEST_PATTERN, REQUIRE_OWNER, owner_of
+from eventide.registry.governance.policy import REQUIRE_OWNER, owner_of
 from eventide.registry.names import DEFAULT_CONTEXT, EVERY_CONTEXT, normal
+from eventide.registry.patterns import LONGEST_PATTERN, BadPattern, refuse_bad
 from eventide.registry.service import bodies
 from eventide.registry.service.access import require
 from eventide.registry.service.audit import note
@@ -127,11 +127,9 @@ def put_naming(catalog: Catalog, request: Request) -> Answer:
     prefix, pattern = bodies.text(body, "prefix") or "", bodies.text(body, "pattern") or ""
     require(request, Role.ADMIN, prefix)
     try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise Fault(422, 42254, f"{pattern!r} is no regular expression: {error}") from None
-    if not pattern or len(pattern) > LONGEST_PATTERN:
-        raise Fault(422, 42254, f"A naming rule needs a pattern of 1 to {LONGEST_PATTERN} characters")
+        refuse_bad(pattern)
+    except BadPattern as error:
+        raise faults.naming_unusable(prefix, pattern[:LONGEST_PATTERN], str(error)) from None
     rule = {"pattern": pattern, "hint": bodies.text(body, "hint") or ""}
     catalog.session.put_naming_rule(prefix, rule)
     note(catalog, request, "update_naming", prefix, rule)

@@ -7,9 +7,12 @@ from eventide.registry.compatibility.jsonschema.changes import Change, below, is
 from eventide.registry.compatibility.jsonschema.diff import Walk
 from eventide.registry.compatibility.jsonschema.matching import largest_matching
 from eventide.registry.compatibility.jsonschema.scalars import bounds
-from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape, matches
+from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape
+from eventide.registry.patterns import is_found
 
 _MANY = 40
+_MATCHES_A_PAIR = 10
+"""How many names held against a pattern cost as much of the budget as one pair of schemas."""
 _OBJECT = (("maxProperties", "MAX_PROPERTIES"), ("minProperties", "MIN_PROPERTIES"))
 _ARRAY = (("maxItems", "MAX_ITEMS"), ("minItems", "MIN_ITEMS"))
 _CONTAINS = (("maxContains", "MAX_CONTAINS"), ("minContains", "MIN_CONTAINS"))
@@ -20,6 +23,7 @@ def objects(original: Shape, update: Shape) -> Walk:
     changes = _required(original, update)
     names = {**original.properties, **update.properties}
     changed = [name for name in names if not _is_same(original.properties.get(name), update.properties.get(name))]
+    yield len(changed) * (len(original.patterns) + len(update.patterns)) // _MATCHES_A_PAIR
     for name in in_java_order(changed, len(names)):
         before, after = original.properties.get(name), update.properties.get(name)
         if before is not None and after is not None:
@@ -110,7 +114,7 @@ def is_open(shape: Shape) -> bool:
 def _covering(shape: Shape, name: str | None) -> Shape | None:
     """The schema that covers what is not named, if there is one."""
     for pattern, inner in shape.patterns if name is not None else ():
-        if matches(pattern, name or ""):
+        if is_found(pattern, name or ""):
             return inner
     if shape.additional_shape is not None:
         return shape.additional_shape

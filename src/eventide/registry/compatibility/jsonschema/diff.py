@@ -10,7 +10,8 @@ from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape
 MAX_PAIRS = 100_000
 """Pairs of schemas looked at in one comparison before it is given up."""
 
-Walk = Generator[tuple[Shape, Shape], list[Change], list[Change]]
+Walk = Generator[tuple[Shape, Shape] | int, list[Change], list[Change]]
+"""A comparison that asks for the changes of inner pairs; by a number it asks for that much of the budget."""
 _Key = tuple[int, int]
 
 
@@ -42,9 +43,12 @@ def _run(
     assumed = False
     stack: list[tuple[_Key, Walk]] = []
     answer: list[Change] | None = None
-    asked: tuple[Shape, Shape] | None = (original, update)
+    asked: tuple[Shape, Shape] | int | None = (original, update)
     while True:
-        if asked is not None:
+        if isinstance(asked, int):
+            _spend(budget, asked)
+            answer, asked = [], None
+        elif asked is not None:
             left, right = asked[0].resolved(), asked[1].resolved()
             key = (id(left), id(right))
             answer, asked = memo.get(key), None
@@ -53,9 +57,7 @@ def _run(
                 if answer is None:
                     answer, assumed = [], True
             if answer is None:
-                budget[0] -= 1
-                if budget[0] < 0:
-                    raise TooComplex
+                _spend(budget, 1)
                 open_pairs.add(key)
                 stack.append((key, _compare(left, right)))
         if not stack:
@@ -67,6 +69,12 @@ def _run(
             stack.pop()
             open_pairs.discard(key)
             answer = memo[key] = bounded(done.value)
+
+
+def _spend(budget: list[int], amount: int) -> None:
+    budget[0] -= amount
+    if budget[0] < 0:
+        raise TooComplex
 
 
 def _compare(original: Shape, update: Shape) -> Walk:

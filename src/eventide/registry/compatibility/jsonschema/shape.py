@@ -6,13 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import regex
-
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 """No default was given; a default of null is one."""
-
-MATCH_SECONDS = 0.05
-"""How long a pattern may think about one name; a pattern that blows up counts as not matching."""
 
 
 class Shape:
@@ -122,11 +117,3 @@ def merge(one: Shape, other: Shape) -> Shape:
     shape.dependent = {**one.dependent, **other.dependent}
     shape.additional = one.additional and other.additional
     return shape
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether the pattern is found in the name; never, if it cannot be read or does not come to an end."""
-    try:
-        return regex.search(pattern, name, timeout=MATCH_SECONDS) is not None
-    except (regex.error, TimeoutError):
-        return False
