@@ -6,6 +6,7 @@ import pytest
 
 from eventide.migration.consumer import Consumer, Seen, Shape, State, standing
 from eventide.migration.facts import Facts
+from eventide.migration.gathering import standings
 from eventide.migration.migration import Migration
 from eventide.migration.plan import Plan
 from eventide.migration.policy import DAY, HOUR, Policy
@@ -132,6 +133,41 @@ def test_one_that_was_just_seen_is_not_gone(desk):
     desk.now += 1
     reads(desk, "legacy", "signup_date")
     assert "legacy" in refused(desk, "contracted", confirmation="m")
+
+
+def test_a_reader_that_nobody_declared_is_expired_with_a_reason_and_counts_again_once_it_is_seen(desk):
+    to_migrate(desk)
+    reads(desk, "notebook", "signup_date")
+    assert "notebook (nobody declared it" in refused(desk, "contract_ready")
+    desk.now += HOUR
+    with pytest.raises(Fault, match=r"notebook was seen 1 hours ago, so it is not gone\..*--because"):
+        desk.do(lambda r: r.expire("m", "notebook", ""))
+    desk.do(lambda r: r.expire("m", "notebook", "", reason="a question asked once"))
+    (found,) = desk.do(lambda r: standings(r.catalog, r.find("m")))
+    assert (found.state, found.blocks) == (State.EXPIRED, False) and "a question asked once" in found.why
+    assert [x["detail"]["expire_reason"] for x in desk.audit() if x["action"] == "expire_consumer"] == ["a question asked once"]
+    go(desk, "contract_ready")
+    desk.now += 1
+    reads(desk, "notebook", "signup_date")
+    assert "notebook" in refused(desk, "contracted", confirmation="m")
+    declare(desk, "notebook", "old", owner="ada")
+    (found,) = desk.do(lambda r: standings(r.catalog, r.find("m")))
+    assert (found.state, found.consumer.declared_at) == (State.WAITING, desk.now)
+
+
+def test_one_that_was_seen_lately_is_expired_only_with_a_reason(desk):
+    to_migrate(desk)
+    declare(desk, "legacy", "old")
+    reads(desk, "legacy", "signup_date")
+    desk.now += 1
+    desk.do(lambda r: r.expire("m", "legacy", "", reason="switched off today"))
+    go(desk, "contract_ready")
+
+
+def test_one_that_was_neither_declared_nor_seen_cannot_be_expired(desk):
+    to_migrate(desk)
+    with pytest.raises(Fault, match="'ghost' in '' was neither declared nor seen"):
+        desk.do(lambda r: r.expire("m", "ghost", "", reason="x"))
 
 
 def migration(**more) -> Migration:

@@ -332,6 +332,67 @@ def test_the_new_field_is_tightened_on_the_command_line(shell, client, wanted, t
     assert "tighten" not in shell("status", "signup")
 
 
+def test_running_a_tables_steps_in_plan_says_that_nothing_ran(shell, client, wanted, tmp_path):
+    with sqlite3.connect(tmp_path / "app.db") as database:
+        database.execute("CREATE TABLE users (user_id INTEGER PRIMARY KEY, signup_date TEXT)")
+    run = ["table", "signup", f"sqlite:///{tmp_path}/app.db", "users", "--run"]
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
+    said = shell(*run)
+    assert "nothing ran: signup is in plan, and the next step, 'add created_at', may run from expand on" in said
+    assert "Next: eventide migrate advance signup --to expand" in said
+    shell("confirm", "signup")
+    shell("advance", "signup", "--to", "expand")
+    assert "nothing ran" not in shell(*run)
+    assert "nothing ran: signup is in expand, and the next step, 'view', may run from migrate on" in shell(*run)
+    shell("abort", "signup")
+    assert "nothing ran: signup is aborted" in shell(*run)
+
+
+@pytest.mark.parametrize("name", ["a.ndjson", "a.jsonl", "a.json", "a.csv"])
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_events_is_nothing_to_compare(shell, client, wanted, tmp_path, name, text):
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at")
+    (tmp_path / name).write_text(text)
+    assert "0 events" in shell("check", "signup", str(tmp_path / name))
+    assert "nothing was checked" in shell("check", "signup", str(tmp_path / name), "--fail-on-drift", exits=1)
+
+
+def moments(body):
+    """Every figure in an answer that is a moment."""
+    if isinstance(body, list):
+        return [m for each in body for m in moments(each)]
+    if not isinstance(body, dict):
+        return []
+    named = ("_at", "_since", "_by", "_until", "last_seen", "last_seen_old", "last_seen_new", "earliest", "likely")
+    own = [v for k, v in body.items() if isinstance(v, int) and k.endswith(named)]
+    return [*own, *(m for each in body.values() for m in moments(each))]
+
+
+def test_no_moment_that_nobody_lived_through_is_shown_in_any_phase(shell, client, wanted):
+    def look():
+        for command in ("status", "consumers", "can-contract"):
+            shown = CliRunner().invoke(main, ["migrate", command, "signup", "--url", shell.url]).output
+            assert "1970" not in shown and "1969" not in shown, shown
+        assert min(moments(client.call("GET", "/eventide/v1/migrations/signup"))) > 1_600_000_000_000
+
+    shell("plan", "users-value", wanted, "--name", "signup", "--rename", "signup_date=created_at", *QUICK)
+    client.call("POST", "/eventide/v1/subjects/users-value/selected", {"client": "a stranger", "columns": ["created_at"]})
+    shell("declare", "signup", "billing", "--reads", "either")
+    look()
+    shell("confirm", "signup")
+    for to in ("expand", "dual_write"):
+        shell("advance", "signup", "--to", to)
+        look()
+    report(client)
+    shell("advance", "signup", "--to", "migrate")
+    shell("expire", "signup", "a stranger", "--because", "it was a question asked once")
+    shell("exempt", "signup", "billing", "--until", "2099-01-01", "--because", "reads a copy")
+    for to in ("contract_ready", "contracted"):
+        look()
+        shell("advance", "signup", "--to", to, "--confirm", "signup")
+    look()
+
+
 def test_no_answer_is_not_no(wanted):
     nobody = Shell("http://127.0.0.1:1")
     assert "eventide registry serve" in nobody("can-contract", "signup", exits=2)

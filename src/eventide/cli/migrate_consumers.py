@@ -84,10 +84,12 @@ def exempt(name: str, consumer: str, until: str, because: str, environment: str,
 @click.command()
 @click.argument("name")
 @click.argument("consumer")
+@click.option("--because", default="", help="Why it does not come back; must be said of one that was seen lately.")
 @_ENVIRONMENT
 @URL
 @TOKEN
-def expire(name: str, consumer: str, environment: str, url: str, token: str | None) -> None:
-    """Say that CONSUMER is gone; if it is ever seen again, it counts again."""
-    ask(url, token, "POST", name, "/expire", {"name": consumer, "environment": environment})
+def expire(name: str, consumer: str, because: str, environment: str, url: str, token: str | None) -> None:
+    """Say that CONSUMER is gone, declared or only seen; if it is ever seen again, it counts again."""
+    body = {"name": consumer, "environment": environment, "because": because}
+    ask(url, token, "POST", name, "/expire", body, reason=because or None)
     click.echo(f"{consumer} is expired")

@@ -116,9 +116,22 @@ def table(name: str, database: str, table: str, execute: bool, upto: str | None,
         ran = run_next(connection, migration, table, leaves, upto=upto) if execute or upto else []
         for step in ran:
             click.echo(f"ran {step}")
+        every = planned(connection, migration, table, leaves)
+        if execute and not ran:
+            click.echo(_why_nothing_ran(migration, [step for step, done in every if not done]))
         if any(step.startswith("fill ") for step in ran) and migration.phase.is_open:
             ask(url, token, "POST", name, "/backfilled", {"table": table})
-        for each, done in planned(connection, migration, table, leaves):
+        for each, done in every:
             click.echo(f"{'done' if done else f'from {each.earliest} on':24}  {each.name:20}  {each.statement}")
     except EventideError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _why_nothing_ran(migration: Migration, left: list[Any]) -> str:
+    if not left:
+        return "nothing ran: every step is done"
+    if migration.phase is Phase.ABORTED:
+        return f"nothing ran: {migration.name} is aborted, and its table stays as it is"
+    waits = f"the next step, {left[0].name!r}, may run from {left[0].earliest} on"
+    go_on = f"eventide migrate advance {migration.name} --to {migration.phase.following}"
+    return f"nothing ran: {migration.name} is in {migration.phase}, and {waits}. Next: {go_on}"

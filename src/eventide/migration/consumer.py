@@ -34,18 +34,24 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """One reader of a subject in one environment, as its owner declared it."""
+    """One reader of a subject in one environment, as its owner declared it; or only seen, and then never declared."""
 
     name: str
     environment: str = ""
     owner: str = ""
     shape: Shape = Shape.OLD
-    declared_at: int = 0
+    declared_at: int | None = None
     expected_by: int | None = None
     exempt_until: int | None = None
     exempted_at: int | None = None
     exempt_reason: str = ""
     expired_at: int | None = None
+    expire_reason: str = ""
+
+    @property
+    def since(self) -> int:
+        """From when on its deeds are held against its words."""
+        return self.declared_at or 0
 
     def __str__(self) -> str:
         return f"{self.name}@{self.environment}" if self.environment else self.name
@@ -86,7 +92,7 @@ class Standing:
 
 
 def standing(consumer: Consumer, seen: Seen, now: int, policy: Policy) -> Standing:
-    """Judge one declared consumer by its words and by its deeds; where they differ the deeds count.
+    """Judge one consumer by its words and by its deeds; where they differ the deeds count.
 
     An exemption or an expiry spares a consumer the proof that it has moved. It does not excuse reading the old shape:
     who is seen doing that afterwards blocks the contract again.
@@ -97,13 +103,15 @@ def standing(consumer: Consumer, seen: Seen, now: int, policy: Policy) -> Standi
         if _not_before(seen.old, since):
             return Standing(consumer, State.CONTRADICTED, True, f"{why}, but read the old shape at {at(seen.old)}", seen)
         return Standing(consumer, state, False, why, seen)
+    if consumer.declared_at is None:
+        return undeclared(consumer.name, consumer.environment, seen)
     if consumer.shape is Shape.OLD:
         return _idle_or(consumer, State.WAITING, "reads the old shape", seen, now, policy)
     said = f"declared {consumer.shape} at {at(consumer.declared_at)}"
-    if consumer.shape is Shape.NEW and _not_before(seen.old, consumer.declared_at):
+    if consumer.shape is Shape.NEW and _not_before(seen.old, consumer.since):
         return Standing(consumer, State.CONTRADICTED, True, f"{said}, but read the old shape at {at(seen.old)}", seen)
     proof = seen.last if consumer.shape is Shape.EITHER else seen.new
-    if _after(proof, consumer.declared_at):
+    if _after(proof, consumer.since):
         return Standing(consumer, State.MOVED, False, f"{said}, seen doing so at {at(proof)}", seen)
     return _idle_or(consumer, State.UNCONFIRMED, f"{said}, not seen doing so since", seen, now, policy)
 
@@ -126,15 +134,16 @@ def _pardon(consumer: Consumer, seen: Seen, now: int, policy: Policy) -> tuple[S
         why = f"exempt until {at(consumer.exempt_until)}: {consumer.exempt_reason}"
         return State.EXEMPT, consumer.exempted_at or 0, why
     if consumer.expired_at is not None and not _after(seen.last, consumer.expired_at):
-        return State.EXPIRED, consumer.expired_at, f"expired at {at(consumer.expired_at)}"
-    active = max(seen.last or 0, consumer.declared_at, consumer.expired_at or 0)
+        because = f": {consumer.expire_reason}" if consumer.expire_reason else ""
+        return State.EXPIRED, consumer.expired_at, f"expired at {at(consumer.expired_at)}{because}"
+    active = max(seen.last or 0, consumer.since, consumer.expired_at or 0)
     if policy.expire_after is not None and active + policy.expire_after <= now:
         return State.EXPIRED, active, f"not seen for {shown(now - active)}, expires after {shown(policy.expire_after)}"
     return None
 
 
 def _idle_or(consumer: Consumer, state: State, why: str, seen: Seen, now: int, policy: Policy) -> Standing:
-    active = max(seen.last or 0, consumer.declared_at)
+    active = max(seen.last or 0, consumer.since)
     if active + policy.idle_after <= now:
         idle = f"{why}; not seen for {shown(now - active)}: ask {consumer.owner or 'its owner'}, or expire it"
         return Standing(consumer, State.STALE, True, idle, seen)

@@ -12,6 +12,7 @@ import polars as pl
 from eventide.errors import EventideError
 
 _ROWS = 50_000
+_TEXT = (".ndjson", ".jsonl", ".json", ".csv")
 
 
 class Unreadable(EventideError):
@@ -30,6 +31,8 @@ def from_files(paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
 
 def _read(path: Path) -> pl.DataFrame:
     kind = path.suffix.lower()
+    if kind in _TEXT and not _has_text(path):
+        return pl.DataFrame()  # no events, which is an answer; Polars would call it an error
     if kind == ".parquet":
         return pl.read_parquet(path)
     if kind in (".ndjson", ".jsonl"):
@@ -46,6 +49,11 @@ def _read(path: Path) -> pl.DataFrame:
     raise Unreadable(
         f"{path} ends in {kind or 'nothing'}; events are read from .parquet, .ndjson, .jsonl, .json, .csv and .avro."
     )
+
+
+def _has_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        return any(chunk.strip() for chunk in iter(lambda: file.read(1 << 16), b""))
 
 
 def from_records(records: Iterator[tuple[int, bytes]], client: Any, since: int | None) -> Iterator[tuple[bool, pl.DataFrame]]:

@@ -129,7 +129,11 @@ def none_left(migration: Migration, facts: Facts, now: int) -> Gate:
     policy, kept = migration.plan.policy, facts.retention
     if policy.upcaster:
         return Gate("retention", True, "readers of history go through an upcaster")
-    last_written = max(migration.both_since or 0, kept.last_old_record_at or 0)
+    written = [moment for moment in (migration.both_since, kept.last_old_record_at) if moment is not None]
+    if not written:
+        begin = f"`eventide migrate status {migration.name}` shows what the dual write waits for"
+        return Gate("retention", False, "records in the old shape are still being written", begin)
+    last_written = max(written)
     if kept.scanned_at is not None and kept.scanned_at > last_written:
         return Gate("retention", True, f"all that is kept was read at {at(kept.scanned_at)}: no record in the old shape")
     scan = f"`eventide migrate check {migration.name} --topic … --everything --report`"

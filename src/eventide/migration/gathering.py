@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from eventide.migration.consumer import Seen, Standing, standing, undeclared
+from eventide.migration.consumer import Consumer, Seen, Standing, State, standing
 from eventide.migration.facts import Facts
 from eventide.migration.faults import PlanRefused
 from eventide.migration.mapping import touches
@@ -80,16 +80,17 @@ def since_expanded(catalog: Catalog, migration: Migration) -> list[Entry]:
 def standings(catalog: Catalog, migration: Migration) -> tuple[Standing, ...]:
     """Every consumer, declared or only seen, judged as of now."""
     tables, policy = MigrationTables(catalog.session), migration.plan.policy
-    seen = _sightings(catalog, migration)
-    declared = tables.consumers(migration.name)
-    known = {(c.name, c.environment) for c in declared}
-    judged = [standing(c, seen.get((c.name, c.environment), Seen()), catalog.now, policy) for c in declared]
+    seen = sightings(catalog, migration)
+    kept = {(c.name, c.environment): c for c in tables.consumers(migration.name)}
     recent = catalog.now - policy.idle_after
-    strangers = [(who, s) for who, s in sorted(seen.items()) if who not in known and (s.last or 0) > recent]
-    return (*judged, *(undeclared(name, environment, s) for (name, environment), s in strangers))
+    strangers = {who: Consumer(*who) for who, s in sorted(seen.items()) if who not in kept and (s.last or 0) > recent}
+    judged = [standing(c, seen.get(who, Seen()), catalog.now, policy) for who, c in (*kept.items(), *strangers.items())]
+    # One that nobody declared and that was said to be gone is a stranger like any other once it is seen again.
+    return tuple(s for s in judged if s.state is not State.UNDECLARED or (s.seen.last or 0) > recent)
 
 
-def _sightings(catalog: Catalog, migration: Migration) -> dict[Who, Seen]:
+def sightings(catalog: Catalog, migration: Migration) -> dict[Who, Seen]:
+    """When each reader of the subject was last seen, declared or not."""
     found: dict[Who, Seen] = {}
     tells_columns: set[Who] = set()
     for client, environment, path, at in MigrationTables(catalog.session).selections(migration.subject):

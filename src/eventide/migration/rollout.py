@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.migration import faults
-from eventide.migration.consumer import Consumer, Shape, State, at
+from eventide.migration.consumer import Consumer, Seen, Shape, State, at
 from eventide.migration.faults import PlanRefused, listed
-from eventide.migration.gathering import gather, since_expanded, standings
+from eventide.migration.gathering import gather, sightings, since_expanded, standings
 from eventide.migration.machine import Outcome, Verdict, decide
 from eventide.migration.migration import Migration, Scan
 from eventide.migration.pairing import Said
 from eventide.migration.phase import Phase
 from eventide.migration.planning import Additive, contracted, expanded, propose, validated
-from eventide.migration.policy import Policy
+from eventide.migration.policy import Policy, shown
 from eventide.migration.shape import language
 from eventide.migration.tables import KINDS, MigrationTables
 from eventide.registry.catalog import Catalog
@@ -219,7 +219,8 @@ class Rollout:
             for s in standings(self.catalog, migration)
             if (s.consumer.name, s.consumer.environment) == (consumer, environment)
         )
-        declared_at = before.declared_at if before.shape is shape and not doubted else self.now
+        same = before.shape is shape and before.declared_at is not None
+        declared_at = before.declared_at if same and not doubted else self.now
         expected = before.expected_by if expected_by is None else expected_by
         changed = replace(
             before, shape=shape, owner=owner or before.owner, declared_at=declared_at, expected_by=expected,
@@ -241,17 +242,31 @@ class Rollout:
         changed = replace(before, exempt_until=until, exempted_at=since, exempt_reason=reason if until is not None else "")
         return self._save_consumer(migration, changed, "exempt_consumer")
 
-    def expire(self, name: str, consumer: str, environment: str) -> Consumer:
-        """Say that a consumer is gone; if it is ever seen again it counts again."""
+    def expire(self, name: str, consumer: str, environment: str, *, reason: str = "") -> Consumer:
+        """Say that a consumer is gone, declared or only seen; if it is ever seen again it counts again.
+
+        One that was seen lately is gone only if somebody says why it does not come back.
+        """
         migration = self.find(name)
-        before = self._known(migration, consumer, environment)
-        seen = next(s.seen for s in standings(self.catalog, migration) if s.consumer == before)
+        _refuse_closed(migration)
+        seen = sightings(self.catalog, migration).get((consumer, environment), Seen())
+        before = self._consumer(name, consumer, environment)
+        if before is None:
+            if seen.last is None:
+                raise faults.invalid(
+                    f"{consumer!r} in {environment!r} was neither declared nor seen. `eventide migrate consumers {name}` lists "
+                    "those that were."
+                )
+            before = Consumer(consumer, environment)
         if before.expired_at is not None and (seen.last is None or seen.last <= before.expired_at):
             return before
-        idle = self.now - max(seen.last or 0, before.declared_at)
-        if seen.last is not None and idle < migration.plan.policy.idle_after:
-            raise faults.not_now(f"{before} was seen {idle / 1_000:.0f} seconds ago, so it is not gone. Move it, or exempt it.")
-        return self._save_consumer(migration, replace(before, expired_at=self.now), "expire_consumer")
+        if seen.last is not None and not reason.strip() and self.now - seen.last < migration.plan.policy.idle_after:
+            ago = shown(self.now - seen.last)
+            raise faults.not_now(
+                f"{before} was seen {ago} ago, so it is not gone. Move it, exempt it, or say why it does not come back: --because TEXT."
+            )
+        changed = replace(before, expired_at=self.now, expire_reason=reason.strip())
+        return self._save_consumer(migration, changed, "expire_consumer")
 
     def _consumer(self, name: str, consumer: str, environment: str) -> Consumer | None:
         return next((c for c in self.tables.consumers(name) if (c.name, c.environment) == (consumer, environment)), None)
@@ -259,7 +274,7 @@ class Rollout:
     def _known(self, migration: Migration, consumer: str, environment: str) -> Consumer:
         _refuse_closed(migration)
         found = self._consumer(migration.name, consumer, environment)
-        if found is None:
+        if found is None or found.declared_at is None:
             raise faults.invalid(f"Nobody declared {consumer!r} in {environment!r}. `eventide migrate declare` does.")
         return found
 

@@ -156,10 +156,11 @@ def post_exempt(catalog: Catalog, request: Request) -> Answer:
 
 @routes.write("POST", _ONE + "/expire", "expire_consumer")
 def post_expire(catalog: Catalog, request: Request) -> Answer:
-    """Say that a consumer is gone: `{name, environment}`."""
+    """Say that a consumer is gone: `{name, environment, because}`."""
     rollout, migration = _found(catalog, request, Role.WRITE)
-    _, name, environment = _who(request)
-    return Answer(rollout.expire(migration.name, name, environment).as_json())
+    body, name, environment = _who(request)
+    because = bodies.text(body, "because") or ""
+    return Answer(rollout.expire(migration.name, name, environment, reason=because).as_json())
 
 
 @routes.write("POST", _ONE + "/drift", "report_drift", role=Role.READ)

@@ -56,7 +56,7 @@ def estimate(migration: Migration, facts: Facts, now: int) -> Estimate:
 
 def _begun(migration: Migration, moved: Sequence[Standing]) -> int:
     started = migration.both_since if migration.both_since is not None else migration.created_at
-    return min([started, *(s.consumer.declared_at for s in moved)])
+    return min([started, *(s.consumer.since for s in moved)])
 
 
 def _by_pace(migration: Migration, moved: Sequence[Standing], waiting: int, now: int) -> int | None:
