@@ -1,14 +1,24 @@
-"""What may change when a pipeline starts again on its state, and what needs a new state."""
+"""What changed since a state was made: what may change is noted and told, what may not is refused with the next command."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import polars as pl
 
+from eventide.engine.projection import computed_with
+from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of
 from eventide.errors import EventideError
+from eventide.model.time import show_duration
 
-FIXED = ("window", "keys", "aggregates", "sources", "dedupe", "columns")
+log = logging.getLogger("eventide")
+
+KEPT = ("lanes", "buckets", "generation")
+"""Facts that a state keeps, whatever the definition says."""
+START_OVER = (
+    "start over with the next generation, whose results replace the old ones in every sink: eventide run FILE --start-over."
+)
 
 
 class DefinitionChanged(EventideError):
@@ -23,41 +33,136 @@ def describe_definition(
     needed = {column for _, what in aggregation.aggregates for column in what.columns} | set(aggregation.keys)
     return {
         "pipeline": pipeline.name,
-        "window": repr(aggregation.window),
-        "keys": list(aggregation.keys),
-        "aggregates": [[name, repr(what)] for name, what in aggregation.aggregates],
         "sources": [source.name for source in aggregation.stream.sources],
-        "dedupe": [list(aggregation.stream.dedupe_keys), aggregation.stream.dedupe_within],
         "columns": {name: str(kind) for name, kind in kinds.items() if name in needed},
-        "outputs": {o.name: {"allowed": o.late.allowed, "accumulation": o.accumulation} for o in pipeline.outputs},
+        "outputs": {o.name: {"allowed": o.late.allowed} for o in pipeline.outputs},
+        "whole_rows": computed_with(pipeline) is None,
+        "settings": settings_of(pipeline),
+        "asked": {"buckets": pipeline.buckets, "generation": pipeline.generation},
         "lanes": lanes,
         "buckets": buckets,
         "generation": pipeline.generation,
+        "left": {},
+        "changes": [],
     }
 
 
-def check_definition(stored: dict[str, Any] | None, mine: dict[str, Any], state: str) -> dict[str, Any]:
-    """The facts to go on with: lanes, buckets and generation stay as they were; the rest must fit."""
+def check_definition(
+    stored: dict[str, Any] | None, mine: dict[str, Any], state: str, batch: int = -1, waiting: int = 0
+) -> dict[str, Any]:
+    """The facts to go on with: what the state keeps, what has changed since, and which outputs left; or a refusal that names it all.
+
+    `batch` is the last that was committed, `waiting` how many rows it left to be judged.
+    """
     if stored is None:
         return mine
-    for part in FIXED:
-        if stored[part] != mine[part]:
-            raise DefinitionChanged(
-                f"the {part} of pipeline {mine['pipeline']!r} changed from {stored[part]!r} to {mine[part]!r}, but the state in {state} was "
-                "made by the old one, and cannot be read as the new. Sinks, new outputs and trigger intervals may change at any time; for "
-                f"this, start over with the next generation, whose results replace the old ones in every sink: eventide run FILE --start-over."
-            )
+    if "settings" not in stored:
+        raise DefinitionChanged(
+            f"the state in {state} was made by an earlier Eventide, which did not note every setting, so that nobody can tell whether it still "
+            f"fits. Nothing was changed. Go on with the Eventide that made it, or {START_OVER}"
+        )
+    changes = _changes(stored["settings"], mine["settings"])
+    wrong = [
+        *_of_names(stored, mine),
+        *(_refusal(label, was, now, rule) for label, was, now, rule in changes if rule.change != FREE),
+        *_of_kept_facts(stored, mine),
+        *_of_outputs(stored, mine),
+        *_of_waiting(stored, mine, waiting),
+    ]
+    if wrong:
+        raise DefinitionChanged(
+            f"pipeline {mine['pipeline']!r} no longer fits the state in {state}. {' '.join(wrong)} Nothing was changed or delivered. Put it "
+            f"back as it was, or {START_OVER}"
+        )
+    told = [
+        {"after_batch": batch, "setting": label, "from": was, "to": now, "why": rule.why} for label, was, now, rule in changes
+    ]
+    for change in told:
+        log.warning(
+            "%(setting)s is now %(to)s and was %(from)s up to batch %(after_batch)s: %(why)s.",
+            change,
+        )
+    gone = {name: batch for name in stored["outputs"] if name not in mine["outputs"]}
+    return {
+        **mine,
+        **{name: stored[name] for name in KEPT},
+        "left": {**stored["left"], **gone},
+        "changes": stored["changes"] + told,
+    }
+
+
+def _changes(stored: dict[str, dict[str, str]], mine: dict[str, dict[str, str]]) -> list[tuple[str, str, str, Rule]]:
+    """Settings that differ, of parts that are on both sides: their name, what they were, what they are, and the rule."""
+    found = []
+    for part, settings in mine.items():
+        was = stored.get(part, {})
+        if was.get("kind") != settings.get("kind") and was:
+            rule = Rule(NEW, "its rows would be read again from the start")
+            found.append((f"the kind of {part}", was["kind"], settings["kind"], rule))
+            continue
+        for name, now in settings.items():
+            if name in was and was[name] != now:
+                found.append((_label(part, name), was[name], now, rule_of(part, settings.get("kind", ""), name)))
+    return found
+
+
+def _label(part: str, name: str) -> str:
+    return f"the {name} of the pipeline" if part in ("pipeline", "stream") else f"{name} of {part}"
+
+
+def _refusal(label: str, was: str, now: str, rule: Rule) -> str:
+    return f"{label[0].upper()}{label[1:]} changed from {was} to {now}: {rule.why}."
+
+
+def _of_names(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
+    if stored["sources"] == mine["sources"]:
+        return []
+    was, now = (", ".join(facts["sources"]) for facts in (stored, mine))
+    return [
+        f"The sources changed from {was} to {now}: their lanes would be taken for others, or wait for rows that never come."
+    ]
+
+
+def _of_kept_facts(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
+    wrong = []
+    for name in sorted({*stored["columns"], *mine["columns"]}):
+        was, now = (facts["columns"].get(name, "nothing") for facts in (stored, mine))
+        if was != now and "nothing" not in (was, now):
+            wrong.append(f"The column {name!r} changed from {was} to {now}: the partial results in the state are of the first.")
+    asked = mine["asked"]
+    if asked["buckets"] not in (None, stored["buckets"]):
+        wrong.append(f"The buckets changed from {stored['buckets']} to {asked['buckets']}: the state's files are cut by them.")
+    if asked["generation"] > stored["generation"]:
+        wrong.append(
+            f"The generation is {asked['generation']} here and {stored['generation']} in the state, which keeps its own."
+        )
+    return wrong
+
+
+def _of_outputs(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
     widest = max((facts["allowed"] for facts in stored["outputs"].values()), default=0)
+    wrong = []
     for name, facts in mine["outputs"].items():
-        old = stored["outputs"].get(name)
-        if old is not None and old != facts:
-            raise DefinitionChanged(
-                f"output {name!r} changed from {old} to {facts}; what it already said cannot be continued under another policy. Give the "
-                "changed output a new name, or start over: eventide run FILE --start-over."
+        if name in stored["outputs"]:
+            continue
+        if name in stored["left"]:
+            wrong.append(
+                f"The output {name!r} left after batch {stored['left'][name]} and comes back: what it had said is forgotten here, so that "
+                "its sequences would begin again below those in its sinks. Give it a new name."
             )
-        if old is None and facts["allowed"] > widest:
-            raise DefinitionChanged(
-                f"the new output {name!r} allows more lateness than the state in {state} was kept for; its windows are gone already. "
-                "Start over: eventide run FILE --start-over."
+        elif facts["allowed"] > widest:
+            wrong.append(
+                f"The new output {name!r} allows {show_duration(facts['allowed'])} of lateness, and the state was kept for "
+                f"{show_duration(widest)}: the windows between are gone. Allow at most that much."
             )
-    return {**mine, "lanes": stored["lanes"], "buckets": stored["buckets"], "generation": stored["generation"]}
+    return wrong
+
+
+def _of_waiting(stored: dict[str, Any], mine: dict[str, Any], waiting: int) -> list[str]:
+    """Where nothing was diverted, rows that wait were kept with only the columns that are computed with."""
+    if stored["whole_rows"] or not mine["whole_rows"] or not waiting:
+        return []
+    return [
+        f"{waiting:,} rows wait to be judged, and were kept without the columns that only a diverted row needs. Let the old definition judge "
+        "them first (eventide run FILE --until-caught-up), then change it."
+    ]

@@ -44,7 +44,7 @@ def check_merge(parts: Sequence[pl.DataFrame], merged: pl.DataFrame, batch: int)
 def _rows(result: BatchResult, given: BatchInput) -> None:
     """Rows in = ahead + judged + waiting + markers + duplicates + dead letters."""
     rows = result.ledger.rows
-    waiting = rows["kept"] - rows["judged"] - rows["duplicates"]
+    waiting = result.ledger.waiting
     found = rows["ahead"] + rows["judged"] + waiting + rows["markers"] + rows["duplicates"] + rows["dead"]
     if rows["in"] != found or waiting < 0:
         raise ConservationBreach(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +13,9 @@ from eventide.kernel.scan import LaneCarry
 from eventide.model.event import LaneId, Position
 from eventide.model.frontier import FrontierState, Standing
 from eventide.model.lane import Progress
+
+JUDGED = ("ahead", "judged", "pairs")
+"""Counters of rows, and of pairs of row and window, that have a verdict."""
 
 
 @dataclass
@@ -27,10 +31,24 @@ class Ledger:
     swept: Position | None = None
     rows: Counter[str] = field(default_factory=Counter)
     outputs: dict[str, Counter[str]] = field(default_factory=dict)
+    joined: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each output, the rows that had been judged when it joined: it is answerable for those after them."""
     by_source: dict[str, Counter[str]] = field(default_factory=dict)
     """Rows that came and rows that were late, for each source by its place."""
     sources: dict[str, Any] = field(default_factory=dict)
     """What each source remembers for itself: files read, offsets reached."""
+
+    @property
+    def waiting(self) -> int:
+        """Rows that were read and have no verdict yet."""
+        return self.rows["kept"] - self.rows["judged"] - self.rows["duplicates"]
+
+    def seat(self, names: Iterable[str]) -> None:
+        """Take up outputs that are new, with what was judged before them; let go of those that left."""
+        names = list(names)
+        judged = Counter({name: self.rows[name] for name in JUDGED if self.rows[name]})
+        self.outputs = {name: self.outputs.get(name, Counter()) for name in names}
+        self.joined = {name: self.joined.get(name, judged) for name in names}
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -46,6 +64,7 @@ class Ledger:
             "swept": self.swept,
             "rows": dict(self.rows),
             "outputs": {name: dict(counts) for name, counts in self.outputs.items()},
+            "joined": {name: dict(counts) for name, counts in self.joined.items()},
             "by_source": {place: dict(counts) for place, counts in self.by_source.items()},
             "sources": self.sources,
         }
@@ -64,6 +83,7 @@ class Ledger:
             swept=tuple(raw["swept"]) if raw["swept"] is not None else None,
             rows=Counter(raw["rows"]),
             outputs={name: Counter(counts) for name, counts in raw["outputs"].items()},
+            joined={name: Counter(counts) for name, counts in raw["joined"].items()},
             by_source={place: Counter(counts) for place, counts in raw["by_source"].items()},
             sources=raw["sources"],
         )

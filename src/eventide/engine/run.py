@@ -78,8 +78,9 @@ class Run:
         facts = self.journal.definition()
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
-        facts = check_definition(facts, mine, self.state)
         last = self.journal.last()
+        before = Ledger.from_json(last["ledger"]) if last else Ledger()
+        facts = check_definition(facts, mine, self.state, before.batch, before.waiting)
         self.generation = facts["generation"]
         plan = self._plan(facts)
         self.shape = Shape(
@@ -94,9 +95,8 @@ class Run:
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
-        self.ledger = Ledger.from_json(last["ledger"]) if last else self.engine.first_ledger()
-        for output in definition.outputs:
-            self.ledger.outputs.setdefault(output.name, type(self.ledger.rows)())
+        self.ledger = before if last else self.engine.first_ledger()
+        self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self._settle_watch()
         self._open_sinks()

@@ -1,0 +1,167 @@
+"""Every setting of a definition: whether it may change on existing state, why, and what it is in the user's words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+from eventide.definition import Aggregation, Output, Stream
+from eventide.engine.records import is_local
+from eventide.model.policy import LatePolicy
+from eventide.pipeline import Pipeline
+from eventide.redaction import masked
+from eventide.sources.base import Source
+from eventide.sources.delta import DeltaRows
+from eventide.sources.files import FileSource
+from eventide.sources.frame import FrameSource
+from eventide.sources.generated import GeneratedRows
+from eventide.sources.kafka import KafkaSource
+from eventide.wording import span, words
+
+FREE, NEW, REFUSED, PARTS = "free", "needs a new generation", "refused", "by its parts"
+UNSEEN: Callable[[Any], str] | None = None
+"""Of values that cannot be compared (functions, DataFrames), or that may hold a password: they are not written down."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a change of one setting means for a state that was made before it."""
+
+    change: str
+    why: str
+    words: Callable[[Any], str] | None = words
+
+
+def place(path: str) -> str:
+    """Where a path leads, without the password that an address may hold.
+
+    >>> place("s3://key:secret@bucket/landing")
+    '"s3://key:***@bucket/landing"'
+    """
+    whole = os.path.abspath(path.removeprefix("file://").removeprefix("file:")) if is_local(path) else path
+    return words(masked(whole))
+
+
+def _admitting(policy: LatePolicy) -> str:
+    """A policy without where it puts what it refuses."""
+    return "divert()" if policy.name == "divert" else words(replace(policy, refused=None))
+
+
+def _source(frame: Any) -> str:
+    """A DataFrame that is opened by one of our own values, by that value; of others nothing can be said."""
+    if isinstance(frame, DeltaRows):
+        return f"delta_table({place(frame.path)})"
+    return repr(frame) if isinstance(frame, GeneratedRows) else "a DataFrame"
+
+
+_LANES = "lanes are told apart by it: those that the state knows would hold W for ever, or be read again under other names"
+_ANY_SOURCE = {
+    "name": Rule(NEW, _LANES),
+    "event_time": Rule(NEW, "rows before and after would be put into windows by different times"),
+    "watermark": Rule(FREE, "W never goes back: rows read from now on are judged by the new one, what was said stands"),
+    "idle_after": Rule(FREE, "lanes fall idle by the new span from now on; W never goes back", span),
+    "arrival": Rule(NEW, "rows before and after would be put in order by different times"),
+    "time_unit": Rule(NEW, "the same number would be another time"),
+    "max_ahead": Rule(FREE, "rows read from now on are dead letters by the new span", span),
+    "transforms": Rule(FREE, "functions cannot be compared: start over if they change what a row means", UNSEEN),
+    "maps": Rule(FREE, "functions cannot be compared: start over if they change what a row means", UNSEEN),
+}
+RULES: dict[type, dict[str, Rule]] = {
+    Pipeline: {
+        "name": Rule(REFUSED, "the state belongs to the pipeline that made it; give this one a state directory of its own"),
+        "outputs": Rule(PARTS, "each output by its name, in any order"),
+        "state": Rule(FREE, "another directory is another state", UNSEEN),
+        "when_all_idle": Rule(FREE, "W moves by the new rule from now on, and never goes back"),
+        "buckets": Rule(NEW, "the state's files are cut by it; without buckets= the state keeps its own", UNSEEN),
+        "generation": Rule(NEW, "the state keeps its own, and only a new state takes a higher one", UNSEEN),
+        "dead_letter_sink": Rule(FREE, "dead letters go there from now on", UNSEEN),
+        "archive": Rule(FREE, "what arrives from now on is kept there", lambda path: "None" if path is None else place(path)),
+        "archive_format": Rule(FREE, "what arrives from now on is kept so"),
+        "measure": Rule(FREE, "what arrives from now on is measured so"),
+    },
+    Output: {
+        "name": Rule(PARTS, "a new name is a new output, which begins now; a name that left does not come back"),
+        "aggregation": Rule(PARTS, "its window, keys and aggregates"),
+        "sink": Rule(FREE, "results go there from now on; what was delivered before stays where it is", UNSEEN),
+        "late": Rule(NEW, "what it already said cannot be continued under another policy", _admitting),
+        "late.refused": Rule(FREE, "rows that are refused from now on go there; those refused before stay where they are"),
+        "early": Rule(FREE, "early results come by the new rule from now on"),
+        "late_firing": Rule(FREE, "it changes how many corrections there are, never the last one"),
+        "accumulation": Rule(NEW, "what it already said cannot be continued in another mode"),
+    },
+    Aggregation: {
+        "stream": Rule(PARTS, "its sources and what it holds for the same event"),
+        "window": Rule(NEW, "the partial results in the state are cut by it"),
+        "keys": Rule(NEW, "the partial results in the state are kept by them"),
+        "aggregates": Rule(
+            NEW, "the partial results in the state are of them", lambda all: ", ".join(f"{n}={words(what)}" for n, what in all)
+        ),
+    },
+    Stream: {
+        "sources": Rule(PARTS, "each source by its name, in the same order"),
+        "dedupe_keys": Rule(NEW, "the state remembers events by them"),
+        "dedupe_within": Rule(NEW, "the state remembers events for so long", span),
+    },
+    FileSource: {
+        **_ANY_SOURCE,
+        "path": Rule(NEW, "files are remembered by their path: all of them would be read again", place),
+        "format": Rule(NEW, "which files have been read is known for the files of one format"),
+        "schema": Rule(FREE, "the columns that the state is made of must stay, and are compared by themselves"),
+        "lane": Rule(NEW, _LANES),
+        "files_per_batch": Rule(FREE, "how the stream is cut never shows"),
+        "read": Rule(FREE, "rows are the same either way"),
+    },
+    KafkaSource: {
+        **_ANY_SOURCE,
+        "servers": Rule(FREE, "the same cluster may be reached by other names"),
+        "topics": Rule(NEW, f"of several topics a lane is called by topic and partition, of one by the partition; {_LANES}"),
+        "value": Rule(FREE, "the columns that the state is made of must stay, and are compared by themselves"),
+        "starting": Rule(FREE, "it has no effect any more: the state goes on from its own offsets"),
+        "rows_per_batch": Rule(FREE, "how the stream is cut never shows"),
+        "headers": Rule(FREE, "one column more or less, from now on"),
+        "options": Rule(FREE, "how the cluster is reached", UNSEEN),
+    },
+    FrameSource: {
+        **_ANY_SOURCE,
+        "frame": Rule(NEW, "its rows would be read again from the start", _source),
+        "lane": Rule(NEW, _LANES),
+        "offset": Rule(NEW, "rows before and after would be put in order by different columns"),
+        "packages": Rule(FREE, "how its rows are reached"),
+        "lanes": Rule(FREE, "the state keeps the lanes that it began with", UNSEEN),
+    },
+}
+
+
+def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
+    """Every setting that can be compared, in the user's words, by the part that it is a setting of."""
+    found = {"pipeline": _said(pipeline), "stream": {**_said(pipeline.aggregation), **_said(pipeline.aggregation.stream)}}
+    for source in pipeline.aggregation.stream.sources:
+        found[f"source {source.name!r}"] = _said(source)
+    for output in pipeline.outputs:
+        found[f"output {output.name!r}"] = _said(output)
+    return found
+
+
+def rule_of(part: str, kind: str, setting: str) -> Rule:
+    """The rule for a setting of a part; `kind` is the source's, where the part is a source."""
+    if part == "stream":
+        return {**RULES[Aggregation], **RULES[Stream]}[setting]
+    if part.startswith("source "):
+        return RULES[_KINDS[kind]][setting]
+    return RULES[Pipeline if part == "pipeline" else Output][setting]
+
+
+_KINDS: dict[str, type[Source]] = {kind.__name__: kind for kind in (FileSource, KafkaSource, FrameSource)}
+
+
+def _said(part: Any) -> dict[str, str]:
+    rules = RULES[type(part)]
+    said = {
+        name: rule.words(attrgetter(name)(part))
+        for name, rule in rules.items()
+        if rule.words is not None and rule.change != PARTS
+    }
+    return {"kind": type(part).__name__, **said} if isinstance(part, Source) else said
