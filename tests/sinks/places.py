@@ -42,6 +42,7 @@ class No:
 
 
 UNORDERED = No("never", "a table has no order; rank decides")
+UNASKED = No("never", "it keeps no results that could be asked for; it is told of each one that is withdrawn")
 
 
 class Place:
@@ -256,6 +257,7 @@ class Kafka(Place):
     lacks: ClassVar[dict[str, No]] = {
         "transactional": No("not yet", "records are sent by an idempotent producer, without Kafka transactions"),
         "parallel": No("not yet", "executors could send; the markers then wait for all of them"),
+        "generations": UNASKED,
     }
 
     def sink(self, **options: Any) -> Any:
@@ -345,6 +347,7 @@ class Webhook(Place):
     lacks: ClassVar[dict[str, No]] = {
         "transactional": No("never", "a delivery may take several requests"),
         "parallel": No("never", "its receiver sees panes in order, from one sender"),
+        "generations": UNASKED,
     }
 
     def __init__(self, world: World) -> None:
@@ -396,6 +399,7 @@ class Function(Place):
     lacks: ClassVar[dict[str, No]] = {
         "transactional": No("never", "what the function does is its own affair"),
         "parallel": No("never", "the function is called here, where its user can see it"),
+        "generations": UNASKED,
     }
 
     def __init__(self, world: World) -> None:
@@ -426,5 +430,6 @@ PLACES: list[type[Place]] = [
 CONSOLE_LACKS = {
     "transactional": No("never", "lines are printed one by one"),
     "parallel": No("never", "there is one terminal"),
+    "generations": UNASKED,
     "convergence": No("never", "nothing is stored: a person reads each change as it comes"),
 }

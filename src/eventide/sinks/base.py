@@ -27,6 +27,8 @@ class Capabilities:
     """Can hold late rows and dead letters."""
     parallel: bool = False
     """A large delivery is brought to it by the executors, side by side."""
+    generations: bool = False
+    """Can be asked which generation it holds, and shows readers another shape in one step (see `TableSink`)."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,24 @@ class Delivery:
     clock: int
     """The batch's clock in microseconds since 1970, UTC."""
     watermark: int | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What stands in a table: its newest generation, and the signature of the shape that readers see ("": nobody noted it)."""
+
+    generation: int
+    signature: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """The event time that a generation has read whole: windows that begin at `low` or later and end at `high` or earlier."""
+
+    low: int | None = None
+    """In microseconds; None: from the very beginning."""
+    high: int | None = None
+    """None: to the very end."""
 
 
 class PaneWriter(Protocol):
@@ -88,3 +108,25 @@ class Sink(Protocol):
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> LogWriter:
         """Check or create a target for late rows or dead letters."""
+
+
+@runtime_checkable
+class TableSink(Sink, Protocol):
+    """A sink that stores results for readers, knows whose they are, and can take back or replace those of older generations."""
+
+    def held(self, output: str, shape: PaneShape) -> Held | None:
+        """What stands there; None if nothing does."""
+
+    def claim(self, output: str, shape: PaneShape, generation: int) -> None:
+        """Note that a generation writes there, before its first result; doing it again changes nothing."""
+
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+        """Withdraw what generations older than this one hold inside a span."""
+
+    def replace(
+        self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery
+    ) -> None:
+        """Show readers these panes, of any shape, instead of all that stands, in one step; doing it again changes nothing.
+
+        The panes, one for each window (or delta), may be gone through more than once.
+        """

@@ -18,7 +18,8 @@ from eventide.redaction import masked, without_secrets
 from eventide.sinks.base import Capabilities
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
-from eventide.sinks.sql import Database, SqlSink
+from eventide.sinks.shape import PaneShape
+from eventide.sinks.sql import CORRECTED, Database, SqlSink, drop_view
 from eventide.sinks.sqltarget import names
 from eventide.sinks.target import Target
 
@@ -141,8 +142,11 @@ class ClickHouseDatabase(Database):
         columns = [f"{self.quote(f.name)} {self.type_of(f.type) if f.nullable else self.inner(f.type)}" for f in target.columns]
         version = ""
         if target.rank:
-            generation, sequence, op = (self.quote(name) for name in target.rank)
-            number = f"bitShiftLeft(toUInt128({generation}), 64) + toUInt128({sequence}) * 2 + ({op} = 'retract')"
+            *counted, op = (self.quote(name) for name in target.rank)
+            number = f"toUInt128({op} = 'retract')"
+            if counted:
+                generation, sequence = counted
+                number = f"bitShiftLeft(toUInt128({generation}), 64) + toUInt128({sequence}) * 2 + {number}"
             columns.append(f"eventide_rank UInt128 materialized {number}")
             version = "eventide_rank"
         key = names(target.identity, self.quote)
@@ -151,13 +155,34 @@ class ClickHouseDatabase(Database):
 
     def execute(self, connection: Any, statement: str) -> Any:
         """A view reads through FINAL (see `read_from`), and its columns mean the stored ones, not each other."""
-        if statement.startswith("create view"):
+        if statement.startswith(("create view", "create or replace view")):
             statement += " settings prefer_column_name_to_alias = 1"
         return connection.rows(statement)
 
     def read_from(self, table: str) -> str:
         """Rows that were outranked may still be there until parts are merged; FINAL leaves them out."""
         return f"{self.located(table)} final"
+
+    def rows(self, connection: Any, statement: str) -> list[Any]:
+        """As the connection gives them."""
+        return list(connection.rows(statement))
+
+    def instant(self, micros: int) -> str:
+        """By its number, which needs no parsing."""
+        return f"fromUnixTimestamp64Micro(toInt64({int(micros)}), 'UTC')"
+
+    def withdraw(self, connection: Any, target: Target, shape: PaneShape, condition: str) -> None:
+        """Rows are never changed here: the withdrawals go in as rows of a higher rank."""
+        op = shape.meta("op")
+        columns = names(target.columns.names, self.quote)
+        changed = ", ".join("'retract'" if name == op else self.quote(name) for name in target.columns.names)
+        chosen = f"select {changed} from {self.read_from(target.name)} where {condition}"
+        connection.rows(f"insert into {self.located(target.name)} ({columns}) {chosen}")
+
+    def replace_view(self, connection: Any, name: str, select: str) -> None:
+        """In one step: there are no transactions."""
+        drop_view(self, connection, f"{name}{CORRECTED}")
+        self.execute(connection, f"create or replace view {self.located(name)} as {select}")
 
     @contextlib.contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:
@@ -204,7 +229,7 @@ class ClickHouseSink(SqlSink):
     @property
     def capabilities(self) -> Capabilities:
         """As the SQL sinks, but ClickHouse has no transactions: a reader may see part of a large delivery."""
-        return Capabilities(upsert=True, retract=True, append=True)
+        return Capabilities(upsert=True, retract=True, append=True, generations=True)
 
     def database(self) -> ClickHouseDatabase:
         """The server, or the directory."""

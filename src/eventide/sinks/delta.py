@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.redaction import without_secrets
-from eventide.sinks.base import Capabilities, Delivery
-from eventide.sinks.lake import file_error, same_kind
+from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
-from eventide.sinks.ranked import current, first_of_each
+from eventide.sinks.ranked import current, first_of_each, outdated
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sqltarget import outranks
-from eventide.sinks.target import TableWriter, Target, additions
+from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 
 def quote(name: str) -> str:
@@ -32,7 +34,6 @@ class DeltaWriter(TableWriter):
         super().__init__(target, sink.retry, shape)
         self.path = sink.path
         self.options = dict(sink.storage_options)
-        self.attempt(self._prepare)
 
     def error(self, cause: Exception) -> SinkError:
         """A lost race for the commit may be won the next time."""
@@ -40,13 +41,36 @@ class DeltaWriter(TableWriter):
             return SinkUnavailable(f"Delta at {self.path!r}: another writer was first: {cause}")
         return file_error(f"Delta at {self.path!r}", cause)
 
-    def _prepare(self) -> None:
+    def table(self) -> Any:
+        """The table as it is now; None if there is none."""
+        kind = need("deltalake", "delta").DeltaTable
+        there = kind.is_deltatable(self.path, self.options or None)
+        return kind(self.path, storage_options=self.options or None) if there else None
+
+    def held(self) -> Held | None:
+        """By the table's properties."""
+        table = self.table()
+        if table is None or self.shape is None:
+            return None
+        names = pa.schema(table.schema().to_arrow()).names
+        return held_by(
+            table.metadata().configuration, names, self.shape, lambda column: table.to_pyarrow_table(columns=[column])[column]
+        )
+
+    def label(self, properties: dict[str, str]) -> None:
+        """Set properties of the table, in a commit of their own."""
+        self.table().alter.set_table_properties(properties, raise_if_not_exists=False)
+
+    def prepare(self) -> None:
+        """Check or create the table."""
         deltalake = need("deltalake", "delta")
         columns = self.target.columns
-        if not deltalake.DeltaTable.is_deltatable(self.path, self.options or None):
+        table = self.table()
+        if table is None:
             deltalake.DeltaTable.create(self.path, columns, storage_options=self.options or None)
             return
-        table = deltalake.DeltaTable(self.path, storage_options=self.options or None)
+        if self.shape is not None:
+            refuse_other_shape(self.path, self.held(), self.shape)
         found = pa.schema(table.schema().to_arrow())
         wanted = dict(zip(columns.names, columns.types, strict=True))
         added = additions(self.target, dict(zip(found.names, found.types, strict=True)), wanted, same_kind)
@@ -59,8 +83,32 @@ class DeltaWriter(TableWriter):
         rows = rows if self.shape else first_of_each(rows, self.target.identity)
         self.attempt(lambda: self._merge(rows))
 
+    def withdraw(self, generation: int, span: Span) -> None:
+        """One commit."""
+        table, shape = self.table(), self.shape
+        assert shape is not None
+        rows = pa.table(table.to_pyarrow_table(filters=[(shape.meta("generation"), "<", generation)]))
+        gone = outdated(rows.select(shape.schema.names).cast(shape.schema), shape, generation, span)
+        if gone.num_rows:
+            same = " and ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.identity)
+            still = f"t.{quote(shape.meta('generation'))} < {int(generation)}"
+            merging = table.merge(gone, same, source_alias="s", target_alias="t")
+            merging.when_matched_update({quote(shape.meta("op")): "'retract'"}, predicate=still).execute()
+
+    def replace(self, generation: int, panes: Iterable[pa.RecordBatch]) -> None:
+        """All rows in one commit; until the properties say so too, nobody takes the table for one or the other shape."""
+        shape, schema = self.shape, self.target.columns
+        assert shape is not None
+        if self.held() == Held(generation, shape.signature):
+            return
+        self.label({SIGNATURE: ""})
+        reader = pa.RecordBatchReader.from_batches(schema, iter(panes))
+        write = need("deltalake", "delta").write_deltalake
+        write(self.path, reader, mode="overwrite", schema_mode="overwrite", storage_options=self.options or None)
+        self.label(labelled(shape, generation))
+
     def _merge(self, rows: pa.Table) -> None:
-        table = need("deltalake", "delta").DeltaTable(self.path, storage_options=self.options or None)
+        table = self.table()
         same = " and ".join(f"t.{quote(name)} = s.{quote(name)}" for name in self.target.identity)
         merging = table.merge(rows, same, source_alias="s", target_alias="t")
         if self.target.rank:
@@ -80,21 +128,49 @@ class DeltaSink:
     @property
     def capabilities(self) -> Capabilities:
         """Readers filter `op = 'insert'`, as Delta has no views; `read` does it for them."""
-        return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+        return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
 
     def open(self, output: str, shape: PaneShape) -> DeltaWriter:
         """Check or create the table."""
-        target = Target.of_panes(output, shape)
-        return DeltaWriter(self, target, shape)
+        return _prepared(DeltaWriter(self, Target.of_panes(output, shape), shape))
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> DeltaWriter:
         """A table of late rows or dead letters."""
-        return DeltaWriter(self, Target.of_log(name, schema, identity), None)
+        return _prepared(DeltaWriter(self, Target.of_log(name, schema, identity), None))
+
+    def held(self, output: str, shape: PaneShape) -> Held | None:
+        """By the table's properties."""
+        writer = DeltaWriter(self, Target.of_panes(output, shape), shape)
+        return writer.attempt(writer.held)
+
+    def claim(self, output: str, shape: PaneShape, generation: int) -> None:
+        """As properties of the table."""
+        writer = DeltaWriter(self, Target.of_panes(output, shape), shape)
+        claim_by(
+            writer.attempt(writer.held), shape, generation, lambda properties: writer.attempt(lambda: writer.label(properties))
+        )
+
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+        """Older results inside the span become tombstones, in one commit."""
+        writer = DeltaWriter(self, Target.of_panes(output, shape), shape)
+        writer.attempt(lambda: writer.withdraw(generation, span))
+
+    def replace(
+        self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery
+    ) -> None:
+        """Overwrite the table and its columns in one commit; the older rows stay in the table's history."""
+        writer = DeltaWriter(self, Target.of_panes(output, shape), shape)
+        writer.attempt(lambda: writer.replace(generation, panes))
 
     def read(self, shape: PaneShape) -> pa.Table:
         """What stands now."""
         table = need("deltalake", "delta").DeltaTable(self.path, storage_options=dict(self.storage_options) or None)
         return current(pa.table(table.to_pyarrow_table()).select(shape.schema.names).cast(shape.schema), shape)
+
+
+def _prepared(writer: DeltaWriter) -> DeltaWriter:
+    writer.attempt(writer.prepare)
+    return writer
 
 
 def delta(path: str, *, storage_options: dict[str, str] | None = None, retry: Retry | None = None) -> DeltaSink:

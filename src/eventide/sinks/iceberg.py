@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.redaction import without_secrets
-from eventide.sinks.base import Capabilities, Delivery
-from eventide.sinks.lake import file_error, same_kind
+from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.lake import claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
-from eventide.sinks.ranked import current, first_of_each, highest
+from eventide.sinks.ranked import current, first_of_each, highest, outdated, retracts
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.target import TableWriter, Target, additions
+from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 PASSING = ("CommitFailedException", "CommitStateUnknownException", "ServiceUnavailableError", "ConnectionError")
 
@@ -28,7 +28,6 @@ class IcebergWriter(TableWriter):
     def __init__(self, sink: IcebergSink, target: Target, shape: PaneShape | None) -> None:
         super().__init__(target, sink.retry, shape)
         self.sink = sink
-        self.attempt(self._prepare)
 
     def error(self, cause: Exception) -> SinkError:
         """A lost race for the commit may be won the next time."""
@@ -39,7 +38,26 @@ class IcebergWriter(TableWriter):
             return SinkRefused(f"{where}: the catalog does not accept these credentials")
         return file_error(where, cause)
 
-    def _prepare(self) -> None:
+    def held(self) -> Held | None:
+        """By the table's properties."""
+        catalog = self.sink.catalog()
+        if self.shape is None or not catalog.table_exists(self.sink.table):
+            return None
+        table = catalog.load_table(self.sink.table)
+        names = table.schema().as_arrow().names
+        return held_by(
+            table.properties, names, self.shape, lambda column: table.scan(selected_fields=(column,)).to_arrow()[column]
+        )
+
+    def label(self, properties: dict[str, str]) -> None:
+        """Set properties of the table."""
+        with self.sink.catalog().load_table(self.sink.table).transaction() as changes:
+            changes.set_properties(properties)
+
+    def prepare(self) -> None:
+        """Check or create the table."""
+        if self.shape is not None:
+            refuse_other_shape(self.sink.table, self.held(), self.shape)
         catalog, columns = self.sink.catalog(), self.target.columns
         if not catalog.table_exists(self.sink.table):
             catalog.create_namespace_if_not_exists(self.sink.table.rpartition(".")[0])
@@ -69,7 +87,7 @@ class IcebergWriter(TableWriter):
         stored = stored.cast(pa.schema(fields))
         known, coming = (pl.DataFrame(pl.from_arrow(side.select(identity))) for side in (stored, rows))
         fresh = coming.with_row_index("eventide_row").join(known, on=identity, how="anti", nulls_equal=True)["eventide_row"]
-        if not rank:
+        if not rank or len(identity) > 1:
             if len(fresh):
                 table.append(rows.take(fresh.sort().to_arrow()))
             return
@@ -89,6 +107,42 @@ class IcebergWriter(TableWriter):
             table.overwrite(writable, overwrite_filter=expressions.In(identity[0], list(outranked)))
         else:
             table.append(writable)
+
+    def withdraw(self, generation: int, span: Span) -> None:
+        """One snapshot."""
+        expressions, shape = need("pyiceberg.expressions", "iceberg"), self.shape
+        assert shape is not None
+        table, age = self.sink.catalog().load_table(self.sink.table), shape.meta("generation")
+        older = expressions.LessThan(age, generation)
+        rows = table.scan(row_filter=older).to_arrow().select(shape.schema.names).cast(shape.schema)
+        gone = outdated(rows, shape, generation, span)
+        if gone.num_rows:
+            windows = list(dict.fromkeys(gone[shape.meta("window_id")].to_pylist()))
+            there = expressions.And(older, expressions.In(shape.meta("window_id"), windows))
+            changed = highest(pa.concat_tables([rows, retracts(gone, shape)]), shape)
+            kept = changed.filter(pa.compute.is_in(changed[shape.meta("window_id")], pa.array(windows, pa.string())))
+            table.overwrite(kept, overwrite_filter=there)
+
+    def replace(self, generation: int, panes: Iterable[pa.RecordBatch]) -> None:
+        """Columns, rows and properties in one commit of the catalog."""
+        shape, columns = self.shape, self.target.columns
+        assert shape is not None
+        if self.held() == Held(generation, shape.signature):
+            return
+        table = self.sink.catalog().load_table(self.sink.table)
+        have = table.schema().as_arrow()
+        with table.transaction() as changes:
+            changes.delete(need("pyiceberg.expressions", "iceberg").AlwaysTrue())
+            other = [f.name for f in have if f.name not in columns.names or not same_kind(f.type, columns.field(f.name).type)]
+            if other:
+                with changes.update_schema(allow_incompatible_changes=True) as change:
+                    for name in other:
+                        change.delete_column(name)
+            with changes.update_schema(allow_incompatible_changes=True) as change:
+                change.union_by_name(columns)
+            for batch in panes:
+                changes.append(pa.Table.from_batches([batch]).select(columns.names).cast(columns))
+            changes.set_properties(labelled(shape, generation))
 
     def _near(self, expressions: Any, rows: pa.Table) -> Any:
         """Only files that can hold these windows are read."""
@@ -113,7 +167,7 @@ class IcebergSink:
     @property
     def capabilities(self) -> Capabilities:
         """Readers filter `op = 'insert'`; `read` does it for them."""
-        return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+        return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
 
     def catalog(self) -> Any:
         """The catalog, by its properties or by its name in the user's own configuration."""
@@ -121,16 +175,48 @@ class IcebergSink:
 
     def open(self, output: str, shape: PaneShape) -> IcebergWriter:
         """Check or create the table."""
-        return IcebergWriter(self, Target.of_panes(output, shape), shape)
+        return _prepared(self._writer(output, shape))
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> IcebergWriter:
         """A table of late rows or dead letters."""
-        return IcebergWriter(self, Target.of_log(name, schema, identity), None)
+        return _prepared(IcebergWriter(self, Target.of_log(name, schema, identity), None))
+
+    def _writer(self, output: str, shape: PaneShape) -> IcebergWriter:
+        return IcebergWriter(self, Target.of_panes(output, shape), shape)
+
+    def held(self, output: str, shape: PaneShape) -> Held | None:
+        """By the table's properties."""
+        writer = self._writer(output, shape)
+        return writer.attempt(writer.held)
+
+    def claim(self, output: str, shape: PaneShape, generation: int) -> None:
+        """As properties of the table."""
+        writer = self._writer(output, shape)
+        claim_by(
+            writer.attempt(writer.held), shape, generation, lambda properties: writer.attempt(lambda: writer.label(properties))
+        )
+
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+        """Older results inside the span become tombstones, in one snapshot."""
+        writer = self._writer(output, shape)
+        writer.attempt(lambda: writer.withdraw(generation, span))
+
+    def replace(
+        self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery
+    ) -> None:
+        """Other columns and rows in one commit; the older rows stay in the table's snapshots."""
+        writer = self._writer(output, shape)
+        writer.attempt(lambda: writer.replace(generation, panes))
 
     def read(self, shape: PaneShape) -> pa.Table:
         """What stands now."""
         stored = self.catalog().load_table(self.table).scan().to_arrow()
         return current(stored.select(shape.schema.names).cast(shape.schema), shape)
+
+
+def _prepared(writer: IcebergWriter) -> IcebergWriter:
+    writer.attempt(writer.prepare)
+    return writer
 
 
 def iceberg(catalog: str | Mapping[str, str], table: str, *, retry: Retry | None = None) -> IcebergSink:

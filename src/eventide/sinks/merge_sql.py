@@ -127,6 +127,12 @@ class Warehouse(Database):
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement)
 
+    def rows(self, connection: Any, statement: str) -> list[Any]:
+        """Through a cursor too."""
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
     @contextlib.contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:
         """DB-API opens transactions by itself."""

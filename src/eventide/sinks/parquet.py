@@ -5,23 +5,26 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from eventide.errors import SinkError
 from eventide.redaction import without_secrets
-from eventide.sinks.base import Capabilities, Delivery
+from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.lake import file_error, same_kind
-from eventide.sinks.ranked import current, first_of_each, highest
+from eventide.sinks.ranked import current, first_of_each, highest, outdated, retracts
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.target import TableWriter, Target, additions
+from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 COVERS = b"eventide.covers"
+RECORD = "generations.json"
 
 
 class Folder:
@@ -56,6 +59,26 @@ class Folder:
         """One file."""
         return pq.read_table(f"{self.root}/{name}", filesystem=self.files, partitioning=None)
 
+    def note(self, record: dict[str, Any]) -> None:
+        """Write the record that says whose results stand here, in one step."""
+        self.files.create_dir(self.root, recursive=True)
+        trial = f"{self.root}/.{RECORD}.tmp"
+        with self.files.open_output_stream(trial) as stream:
+            stream.write(json.dumps(record).encode())
+        self.files.move(trial, f"{self.root}/{RECORD}")
+
+    def noted(self) -> dict[str, Any]:
+        """That record; empty if there is none."""
+        if not self.exists(RECORD):
+            return {}
+        with self.files.open_input_stream(f"{self.root}/{RECORD}") as stream:
+            found: dict[str, Any] = json.loads(stream.read())
+        return found
+
+    def log(self) -> str:
+        """The folder of the panes that stand, one for each shape."""
+        return str(self.noted().get("log", "panes"))
+
     def exists(self, name: str) -> bool:
         """Whether a file is there."""
         return bool(self.files.get_file_info(f"{self.root}/{name}").type == fs.FileType.File)
@@ -78,14 +101,51 @@ class ParquetWriter(TableWriter):
         self.compact_every = sink.compact_every
         self.uncompacted = 0
         self.log = "panes" if shape else ""
-        self.attempt(self._check)
 
-    def _check(self) -> None:
+    def prepare(self) -> None:
+        """Check the newest file of the log, if there is one."""
+        if self.shape is not None:
+            refuse_other_shape(self.folder.path, self.held(), self.shape)
+            self.log = self.folder.log()
         written = self.folder.names(self.log)
         if written:
             have = pq.read_schema(f"{self.folder.root}/{self.log}/{written[-1]}", filesystem=self.folder.files)
             wanted = dict(zip(self.target.columns.names, self.target.columns.types, strict=True))
             additions(self.target, dict(zip(have.names, have.types, strict=True)), wanted, same_kind)
+
+    def held(self) -> Held | None:
+        """By the record beside the files; where there is none, by the files."""
+        noted, shape = self.folder.noted(), self.shape
+        if shape is None:
+            return None
+        if noted:
+            return Held(noted["generation"], noted["signature"])
+        ages = []
+        for name in self.folder.names("panes"):
+            table = self.folder.read(f"panes/{name}")
+            column = next((c for c in (shape.meta("generation"), "generation", "_generation") if c in table.column_names), None)
+            ages += [] if column is None or not table.num_rows else [pa.compute.max(table[column]).as_py()]
+        return Held(max(ages), "") if ages else None
+
+    def label(self, generation: int) -> None:
+        """Write down whose results stand here."""
+        assert self.shape is not None
+        self.folder.note({"generation": generation, "signature": self.shape.signature, "log": self.folder.log()})
+
+    def replace(self, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
+        """A log of its own, then the file that readers read, then the record by which writers find the log."""
+        shape = self.shape
+        assert shape is not None
+        if self.held() == Held(generation, shape.signature):
+            return
+        self.log = f"panes_g{generation}"
+        for name in self.folder.names(self.log):
+            self.folder.files.delete_file(f"{self.folder.root}/{self.log}/{name}")
+        for number, batch in enumerate(panes):
+            rows = pa.Table.from_batches([batch]).select(shape.schema.names).cast(shape.schema)
+            self.folder.write(f"{self.log}/{number:06d}-{self._name(delivery)}", rows)
+        self._show(_standing(self.folder, shape, self.log))
+        self.folder.note({"generation": generation, "signature": shape.signature, "log": self.log})
 
     def error(self, cause: Exception) -> SinkError:
         """As the file system sees it."""
@@ -102,18 +162,23 @@ class ParquetWriter(TableWriter):
 
     def store(self, rows: pa.Table, delivery: Delivery) -> None:
         """The log first, then the compacted view of it."""
-        pipeline = re.sub(r"[^\w.-]", "_", delivery.pipeline)
-        name = f"{delivery.batch:012d}-{delivery.clock}-{pipeline}.parquet"
-        self.attempt(lambda: self.folder.write(f"{self.log}/{name}".lstrip("/"), rows))
+        self.attempt(lambda: self.folder.write(f"{self.log}/{self._name(delivery)}".lstrip("/"), rows))
         self.uncompacted += 1
         if self.shape and self.uncompacted >= self.compact_every:
             self.attempt(self.compact)
 
+    def _name(self, delivery: Delivery) -> str:
+        pipeline = re.sub(r"[^\w.-]", "_", delivery.pipeline)
+        return f"{delivery.batch:012d}-{delivery.clock}-{pipeline}.parquet"
+
     def compact(self) -> None:
         """Bring `compacted.parquet` (with tombstones) and `current.parquet` (for readers) up to the log."""
         assert self.shape is not None
-        standing = _standing(self.folder, self.shape)
-        self.folder.write("compacted.parquet", standing)
+        self._show(_standing(self.folder, self.shape, self.log))
+
+    def _show(self, standing: pa.Table) -> None:
+        assert self.shape is not None
+        self.folder.write(_compacted(self.log), standing)
         self.folder.write("current.parquet", current(standing, self.shape).replace_schema_metadata(None))
         self.uncompacted = 0
 
@@ -123,15 +188,19 @@ class ParquetWriter(TableWriter):
             self.attempt(self.compact)
 
 
-def _standing(folder: Folder, shape: PaneShape) -> pa.Table:
+def _compacted(log: str) -> str:
+    return f"compacted{log.removeprefix('panes')}.parquet"
+
+
+def _standing(folder: Folder, shape: PaneShape, log: str) -> pa.Table:
     """The highest rank per identity: what was compacted, and the log files that it does not cover yet."""
     tables, covered = [], set()
-    if folder.exists("compacted.parquet"):
-        compacted = folder.read("compacted.parquet")
+    if folder.exists(_compacted(log)):
+        compacted = folder.read(_compacted(log))
         covered = set(json.loads((compacted.schema.metadata or {}).get(COVERS, b"[]")))
         tables.append(_fitted(compacted, shape.schema))
-    written = folder.names("panes")
-    tables += [_fitted(folder.read(f"panes/{name}"), shape.schema) for name in written if name not in covered]
+    written = folder.names(log)
+    tables += [_fitted(folder.read(f"{log}/{name}"), shape.schema) for name in written if name not in covered]
     rows = pa.concat_tables(tables) if tables else shape.schema.empty_table()
     return highest(rows, shape).replace_schema_metadata({COVERS: json.dumps(written)})
 
@@ -149,7 +218,7 @@ class ParquetSink:
     @property
     def capabilities(self) -> Capabilities:
         """Readers of `current.parquet` see a whole delivery or none of it."""
-        return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+        return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
 
     def folder(self, output: str) -> Folder:
         """Where an output's files are."""
@@ -157,15 +226,53 @@ class ParquetSink:
 
     def open(self, output: str, shape: PaneShape) -> ParquetWriter:
         """Check the newest file of the log, if there is one."""
-        return ParquetWriter(self.folder(output), Target.of_panes(self.table or output, shape), self, shape)
+        return _prepared(self._writer(output, shape))
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> ParquetWriter:
         """Late rows or dead letters: one file per micro-batch that had any."""
-        return ParquetWriter(self.folder(name), Target.of_log(name, schema, identity), self, None)
+        return _prepared(ParquetWriter(self.folder(name), Target.of_log(name, schema, identity), self, None))
+
+    def _writer(self, output: str, shape: PaneShape) -> ParquetWriter:
+        return ParquetWriter(self.folder(output), Target.of_panes(self.table or output, shape), self, shape)
+
+    def held(self, output: str, shape: PaneShape) -> Held | None:
+        """By the record beside the files."""
+        writer = self._writer(output, shape)
+        return writer.attempt(writer.held)
+
+    def claim(self, output: str, shape: PaneShape, generation: int) -> None:
+        """In the record beside the files."""
+        writer = self._writer(output, shape)
+        held = writer.attempt(writer.held)
+        if held is None or held.generation < generation or not held.signature:
+            writer.attempt(lambda: writer.label(max(generation, held.generation if held else generation)))
+
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+        """The withdrawals go into the log, and `current.parquet` is brought up to it."""
+        writer = self._writer(output, shape)
+        writer.attempt(writer.prepare)
+        gone = outdated(_standing(writer.folder, shape, writer.log), shape, generation, span)
+        if gone.num_rows:
+            name = f"{writer.log}/withdrawn-by-{generation}-{span.low}-{span.high}.parquet"
+            writer.attempt(lambda: writer.folder.write(name, retracts(gone, shape).replace_schema_metadata(None)))
+        writer.attempt(writer.compact)
+
+    def replace(
+        self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery
+    ) -> None:
+        """A log of its own, then `current.parquet` in one step; the older log stays beside it."""
+        writer = self._writer(output, shape)
+        writer.attempt(lambda: writer.replace(generation, panes, delivery))
 
     def read(self, output: str, shape: PaneShape) -> pa.Table:
         """What stands now, the not yet compacted part of the log included."""
-        return current(_standing(self.folder(output), shape), shape).replace_schema_metadata(None)
+        folder = self.folder(output)
+        return current(_standing(folder, shape, folder.log()), shape).replace_schema_metadata(None)
+
+
+def _prepared(writer: ParquetWriter) -> ParquetWriter:
+    writer.attempt(writer.prepare)
+    return writer
 
 
 def parquet(path: str, table: str | None = None, *, compact_every: int = 1, retry: Retry | None = None) -> ParquetSink:

@@ -18,7 +18,7 @@ from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sql import Database, SqlSink, SqlWriter
+from eventide.sinks.sql import CORRECTED, Database, SqlSink, SqlWriter, drop_view
 from eventide.sinks.sqltarget import merge, names
 from eventide.sinks.target import Target
 
@@ -153,6 +153,16 @@ class PostgresDatabase(Database):
         """The highest rank per identity over the tables of many parts."""
         union = " union all ".join(f"select * from {table}" for table in staged)
         self.apply(connection, target, f"({union}) as staged", f"distinct on ({names(target.identity, self.quote)})")
+
+    def replace_view(self, connection: Any, name: str, select: str) -> None:
+        """In place where its columns stay, so that rights and views upon it stay too; otherwise anew."""
+        drop_view(self, connection, f"{name}{CORRECTED}")
+        connection.execute("savepoint eventide_view")
+        try:
+            connection.execute(f"create or replace view {self.located(name)} as {select}")
+        except need("psycopg", "postgres").errors.InvalidTableDefinition:
+            connection.execute("rollback to savepoint eventide_view")
+            super().replace_view(connection, name, select)
 
     def error(self, cause: Exception) -> SinkError:
         """By SQLSTATE; a connection that was never made has none, and says it in words."""

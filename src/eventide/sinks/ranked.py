@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 import pyarrow as pa
 
+from eventide.sinks.base import Span
 from eventide.sinks.shape import PaneShape
 
 
@@ -68,8 +69,30 @@ def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:
     window, generation, sequence = shape.identity
     frame = pl.DataFrame(pl.from_arrow(panes))
     newest = frame.filter(pl.col(generation) == pl.col(generation).max().over(window)).sort(sequence)
+    newest = newest.filter(pl.col(shape.meta("op")) == "insert")
     added = newest.group_by(window, maintain_order=True).agg(
         *(getattr(pl.col(name), shape.added_by(name))() for name in shape.value_names),
         pl.exclude(window, *shape.value_names).last(),
     )
     return added.select(panes.column_names).sort(window).to_arrow().cast(panes.schema)
+
+
+def retracts(panes: pa.Table, shape: PaneShape) -> pa.Table:
+    """Results as their own withdrawals: the same generation, sequence and values, so that each takes back exactly that result."""
+    op = shape.meta("op")
+    return panes.set_column(panes.column_names.index(op), panes.schema.field(op), pa.array(["retract"] * panes.num_rows))
+
+
+def outdated(panes: pa.Table, shape: PaneShape, generation: int, span: Span) -> pa.Table:
+    """Of stored panes the results of older generations whose windows lie inside a span."""
+    low, high, op, age = (shape.meta(name) for name in ("window_start", "window_end", "op", "generation"))
+    times = [pl.from_arrow(panes[name].cast(pa.timestamp("us")).cast(pa.int64())) for name in (low, high)]
+    frame = pl.DataFrame(pl.from_arrow(panes.select([op, age]))).with_columns(
+        pl.Series("low", times[0]), pl.Series("high", times[1])
+    )
+    chosen = (pl.col(op) == "insert") & (pl.col(age) < generation)
+    if span.low is not None:
+        chosen &= pl.col("low") >= span.low
+    if span.high is not None:
+        chosen &= pl.col("high") <= span.high
+    return panes.filter(frame.select(chosen.alias("chosen"))["chosen"].to_arrow())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +40,8 @@ class PaneShape:
     accumulation: str = "accumulating"
     additive: tuple[tuple[str, str], ...] = ()
     """For discarding outputs: how a view adds the deltas of a value, where that is not `sum` (`min`, `max`)."""
+    window: str = ""
+    """The windows in words."""
 
     def __post_init__(self) -> None:
         for name, function in self.additive:
@@ -78,6 +81,16 @@ class PaneShape:
     def rank_identity(self) -> tuple[str, ...]:
         """What tells a pane from every other: the window, and its rank."""
         return tuple(self.meta(name) for name in ("window_id", "generation", "sequence", "op"))
+
+    @property
+    def signature(self) -> str:
+        """Windows and keys as a text: the results of two generations can share a table only where it is the same.
+
+        >>> PaneShape(keys=(("bank", pa.string()),), values=(), window="tumbling(1 minute)").signature
+        '{"window": "tumbling(1 minute)", "keys": [["bank", "string"]], "deltas": false}'
+        """
+        keys = [[name, str(kind)] for name, kind in self.keys]
+        return json.dumps({"window": self.window, "keys": keys, "deltas": self.accumulation == "discarding"})
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -13,8 +13,9 @@ from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqltarget import names, reader_view
-from eventide.sinks.target import TableWriter, Target, additions
+from eventide.sinks.sqlgenerations import EPOCH, MICRO, KeepsGenerations, newest, table_of, view_of
+from eventide.sinks.sqltarget import names
+from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 Result = TypeVar("Result")
 
@@ -100,6 +101,25 @@ class Database(ABC):
         """Run one statement without parameters."""
         return connection.execute(statement)
 
+    def rows(self, connection: Any, statement: str) -> list[Any]:
+        """What a query gives."""
+        return list(self.execute(connection, statement).fetchall())
+
+    def instant(self, micros: int) -> str:
+        """An instant as it compares with a stored one."""
+        return f"cast('{(EPOCH + micros * MICRO).isoformat(sep=' ', timespec='microseconds')}' as timestamp with time zone)"
+
+    def withdraw(self, connection: Any, target: Target, shape: PaneShape, condition: str) -> None:
+        """Make withdrawals of the results that a condition names: where they stood, a stale insert finds its rank."""
+        change = f"set {self.quote(shape.meta('op'))} = 'retract' where {condition}"
+        self.execute(connection, f"update {self.located(target.name)} {change}")
+
+    def replace_view(self, connection: Any, name: str, select: str) -> None:
+        """Put another view in a view's place, inside the open transaction."""
+        drop_view(self, connection, f"{name}{CORRECTED}")
+        drop_view(self, connection, name)
+        self.execute(connection, f"create view {self.located(name)} as {select}")
+
     @contextlib.contextmanager
     def transaction(self, connection: Any) -> Iterator[None]:
         """All or nothing."""
@@ -137,13 +157,14 @@ def prepare(database: Database, connection: Any, target: Target, view: tuple[str
             "Give the output another name (table=…), or rename that table."
         )
     if standing and (added or not have):
-        _drop_view(database, connection, f"{name}{CORRECTED}")
-        _drop_view(database, connection, name)
+        drop_view(database, connection, f"{name}{CORRECTED}")
+        drop_view(database, connection, name)
     if not standing or added or not have:
         database.execute(connection, f"create view {database.located(name)} as {select}")
 
 
-def _drop_view(database: Database, connection: Any, name: str) -> None:
+def drop_view(database: Database, connection: Any, name: str) -> None:
+    """Remove a view, if there is one."""
     if database.columns(connection, name) and database.is_view(connection, name):
         database.execute(connection, f"drop view {database.located(name)}")
 
@@ -193,7 +214,7 @@ class SqlWriter(TableWriter):
                 connection.close()
 
 
-class SqlSink:
+class SqlSink(KeepsGenerations):
     """What a sink into a SQL table can do, and how it is opened; each database adds how to reach it."""
 
     table: str | None
@@ -202,7 +223,7 @@ class SqlSink:
     @property
     def capabilities(self) -> Capabilities:
         """One row per window, tombstones hidden by the view, a delivery is a transaction."""
-        return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+        return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
 
     def database(self) -> Database:
         """The database behind this sink."""
@@ -218,10 +239,15 @@ class SqlSink:
                         f"{type(database).__name__} cannot add deltas of {value!r} ({kind}) exactly: "
                         "use an accumulating output, or cast the value"
                     )
-        target = Target.of_panes(name, shape)
-        writer = self.writer(database, target, shape)
-        view = (name, reader_view(shape, database.read_from(target.name), database.quote, database.shown))
-        writer.run(lambda connection: prepare(database, connection, target, view))
+        writer = self.writer(database, Target.of_panes(name, shape), shape)
+
+        def ready(connection: Any) -> None:
+            record = newest(database, connection, name)
+            refuse_other_shape(name, record, shape)
+            writer.target = table_of(name, shape, record)
+            prepare(database, connection, writer.target, (name, view_of(database, writer.target, shape)))
+
+        writer.run(ready)
         return writer
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> SqlWriter:

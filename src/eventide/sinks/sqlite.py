@@ -72,6 +72,10 @@ class SqliteDatabase(Database):
         seconds = f"strftime('%Y-%m-%d %H:%M:%S', (({column}) - {micros}) / 1000000, 'unixepoch')"
         return f"{seconds} || printf('.%06d', {micros})"
 
+    def instant(self, micros: int) -> str:
+        """Instants are stored as integers."""
+        return str(int(micros))
+
     def adds(self, kind: pa.DataType) -> bool:
         """SQLite adds decimals as floating point."""
         return not kinds.is_decimal(kind)

@@ -71,4 +71,5 @@ def reader_view(shape: PaneShape, table: str, quote: Quote, shown: Shown = lambd
     newest = f"max({quote(meta['generation'])}) over (partition by {quote(meta['window_id'])})"
     source = f"(select {names(kinds, quote)}, {newest} as eventide_newest from {table}) as ranked"
     group = names([meta["window_id"], *fixed], quote)
-    return f"select {columns} from {source} where {quote(meta['generation'])} = eventide_newest group by {group}"
+    newest_of = f"{quote(meta['generation'])} = eventide_newest and {quote(meta['op'])} = 'insert'"
+    return f"select {columns} from {source} where {newest_of} group by {group}"

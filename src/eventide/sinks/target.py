@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.redaction import printable
-from eventide.sinks.base import Delivery
+from eventide.sinks.base import Delivery, Held
 from eventide.sinks.ranked import highest, rank_columns
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
@@ -40,9 +40,9 @@ class Target:
                         f"the deltas of {value!r} ({kind}) cannot be added up in a table: {name!r} would show something else. Use an "
                         "accumulating output, or a sink whose reader puts deltas together itself (kafka_topic, webhook, function)."
                     )
-        # A delta's identity is its whole rank: the one that is there is the same one.
-        rank = () if shape.accumulation == "discarding" else rank_columns(shape)
-        return cls(f"{name}_panes", shape.schema, shape.identity, rank, frozenset(shape.value_names))
+        # A delta's identity is its rank: the one that is there is the same one, unless it was withdrawn.
+        rank = tuple(name for name in rank_columns(shape) if name not in shape.identity)
+        return cls(panes_table(name), shape.schema, shape.identity, rank, frozenset(shape.value_names))
 
     @classmethod
     def of_log(cls, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> Target:
@@ -54,6 +54,25 @@ class Target:
     def others(self) -> list[str]:
         """The columns outside the identity."""
         return [name for name in self.columns.names if name not in self.identity]
+
+
+def panes_table(name: str, generation: int | None = None) -> str:
+    """The table behind a view; a generation of another shape than the one before it gets one of its own.
+
+    >>> panes_table("totals"), panes_table("totals", 3)
+    ('totals_panes', 'totals_panes_g3')
+    """
+    return f"{name}_panes" if generation is None else f"{name}_panes_g{generation}"
+
+
+def refuse_other_shape(name: str, held: Held | None, shape: PaneShape) -> None:
+    """Results of two shapes never stand in one table: sums over it would count every row twice."""
+    if held is not None and held.signature and held.signature != shape.signature:
+        raise TargetMismatch(
+            f"{name!r} holds generation {held.generation} of another shape: {held.signature}, the output has {shape.signature}. Results of "
+            "both in one table would count every row twice. Start over with the next generation, which replaces the older one when it has "
+            "caught up (eventide run FILE --start-over), or give the output another target."
+        )
 
 
 def additions(target: Target, have: Mapping[str, Any], want: Mapping[str, Any], same: Callable[[Any, Any], bool]) -> list[str]:
