@@ -36,6 +36,38 @@ def test_list_diff_audit_and_owners(ask: Ask, service: InThread) -> None:
     assert len(json.loads(_run("audit", "--url", service.url, "--action", "register", "--json"))) == 2
 
 
+def test_a_refused_registration_is_explained_with_what_to_do(ask: Ask, service: InThread, tmp_path: Path) -> None:
+    ask.register("orders", V1)
+    (tmp_path / "clash.avsc").write_text(CLASH)
+    (tmp_path / "next.avsc").write_text(V2)
+    for command, clash in (("register", 1), ("check", 1)):
+        result = CliRunner().invoke(registry, [command, "orders", str(tmp_path / "clash.avsc"), "--url", service.url])
+        assert result.exit_code == clash
+        assert "orders does not take this schema: at BACKWARD it clashes with version 1." in result.output
+        assert "/fields/0/type" in result.output and "What to do: " in result.output
+        assert "error 40901" not in result.output and "oldSchema" not in result.output, "not the raw error"
+    assert "would take it (BACKWARD)" in _run("check", "orders", str(tmp_path / "next.avsc"), "--url", service.url)
+    assert ask.ok("GET", "/subjects/orders/versions") == [1], "a check registers nothing"
+    at_level = ["check", "orders", str(tmp_path / "next.avsc"), "--level", "FULL", "--json", "--url", service.url]
+    assert json.loads(_run(*at_level))["level"] == "FULL"
+    assert "orders  v2  id 2" in _run("register", "orders", str(tmp_path / "next.avsc"), "--url", service.url)
+
+
+def test_a_schema_that_is_none_fails_the_check_with_the_reason(service: InThread, tmp_path: Path) -> None:
+    (tmp_path / "bad.avsc").write_text('{"type": "recrod"}')
+    result = CliRunner().invoke(registry, ["check", "orders", str(tmp_path / "bad.avsc"), "--url", service.url])
+    assert result.exit_code == 1 and "recrod" in result.output and "Traceback" not in result.output
+
+
+def test_a_schema_is_checked_with_what_it_refers_to(ask: Ask, service: InThread, tmp_path: Path) -> None:
+    ask.register("common", V1)
+    (tmp_path / "line.avsc").write_text('{"type": "array", "items": "shop.Order"}')
+    arguments = ["lines", str(tmp_path / "line.avsc"), "--url", service.url, "--reference"]
+    assert "would take it" in _run("check", *arguments, "shop.Order=common:1")
+    assert CliRunner().invoke(registry, ["check", *arguments, "common"]).exit_code == 2
+    assert "lines  v1" in _run("register", *arguments, "shop.Order=common:1")
+
+
 def test_a_registry_that_is_not_there_is_said_so() -> None:
     result = CliRunner().invoke(registry, ["list", "--url", "http://127.0.0.1:1"])
     assert result.exit_code == 1 and "127.0.0.1:1" in result.output and "Traceback" not in result.output

@@ -181,6 +181,13 @@ def list_audit(catalog: Catalog, request: Request) -> Answer:
     )
 
 
+@routes.read("GET", "/eventide/v1/audit/head", role=Role.ADMIN)
+def get_audit_head(catalog: Catalog, request: Request) -> Answer:
+    """Where the audit log ends: the number and the hash of its last line."""
+    head = catalog.session.audit_head()
+    return Answer({"seq": head.seq, "hash": head.hash})
+
+
 @routes.write("POST", "/eventide/v1/usage", "report_usage", role=Role.READ)
 def post_usage(catalog: Catalog, request: Request) -> Answer:
     """A client says which ids it has decoded: `{client, environment, decoded: [{id, context, count, at}]}`.

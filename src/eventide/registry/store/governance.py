@@ -1,8 +1,7 @@
-"""Owners, naming rules, the audit log and usage: the tables beside the schemas."""
+"""Owners, naming rules, facts and usage: the tables beside the schemas."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,42 +22,6 @@ class GovernanceTables:
     def put_fact(self, name: str, value: str) -> None:
         """Write a fact down."""
         self._run("INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value))
-
-    def put_audit(
-        self, at: int, who: str, origin: str, action: str, subject: str, outcome: str, reason: str, detail: Any
-    ) -> None:
-        """Append to the audit log; the database itself refuses to change or remove what is there."""
-        self._run(
-            "INSERT INTO audit (at, who, origin, action, subject, outcome, reason, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (at, who, origin, action, subject, outcome, reason, json.dumps(detail)),
-        )
-
-    def audit(
-        self,
-        *,
-        prefix: str = "",
-        who: str | None = None,
-        action: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        after: int = 0,
-        limit: int = 1000,
-    ) -> list[dict[str, Any]]:
-        """The audit log, oldest first, from after a sequence number."""
-        where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[Any]]
-        for condition, value in (("who = ?", who), ("action = ?", action), ("at >= ?", since), ("at <= ?", until)):
-            if value is not None:
-                where.append(condition)
-                values.append(value)
-        if prefix:
-            where.append("substr(subject, 1, ?) = ?")
-            values += [len(prefix), prefix]
-        columns = ("seq", "at", "who", "origin", "action", "subject", "outcome", "reason", "detail")
-        rows = self._run(
-            f"SELECT {', '.join(columns)} FROM audit WHERE {' AND '.join(where)} ORDER BY seq LIMIT ?",
-            (*values, limit),
-        )
-        return [{**dict(zip(columns, r, strict=True)), "detail": json.loads(r[-1])} for r in rows]
 
     def owners(self) -> list[dict[str, str]]:
         """Every owner, by prefix."""

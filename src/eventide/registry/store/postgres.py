@@ -17,7 +17,13 @@ _ONE_WRITER = 0x45564944  # any number, as long as every service of the database
 _APPEND_ONLY = """CREATE OR REPLACE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$;
     CREATE OR REPLACE TRIGGER audit_append_only BEFORE UPDATE OR DELETE ON audit
-    FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()"""
+    FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
+    CREATE OR REPLACE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit
+    FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only()"""
+_HAS_CHAIN = "SELECT 1 FROM pg_attribute WHERE attrelid = 'audit'::regclass AND attname = 'hash' AND NOT attisdropped"
+_ADD_CHAIN = """DROP TRIGGER IF EXISTS audit_append_only ON audit;
+    ALTER TABLE audit ALTER COLUMN seq DROP IDENTITY IF EXISTS;
+    ALTER TABLE audit ADD COLUMN hash TEXT COLLATE "C" NOT NULL DEFAULT ''"""
 
 
 class PostgresStore:
@@ -33,9 +39,12 @@ class PostgresStore:
         self._connections: list[psycopg.Connection[Any]] = []
         with self.write() as session:
             for statement in TABLES:
-                filled = statement.format(serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", big="BIGINT")
+                filled = statement.format(big="BIGINT")
                 # The order of subjects must not depend on the database's locale.
                 session._run(filled.replace(" TEXT", ' TEXT COLLATE "C"'), ())
+            if not session._run(_HAS_CHAIN, ()):
+                session._run(_ADD_CHAIN, ())
+                session.chain_older_lines()
             session._run(_APPEND_ONLY, ())
 
     def _connection(self) -> psycopg.Connection[Any]:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from eventide.registry.audit_chain import Head
 from eventide.registry.compatibility import Reference
 from eventide.registry.names import DEFAULT_CONTEXT, Name, beside
 from eventide.registry.records import Entry
-from eventide.registry.store.governance import GovernanceTables
+from eventide.registry.store.audit import AuditTable
 
 Row = Sequence[Any]
 Run = Callable[[str, Sequence[Any]], list[Row]]
@@ -18,7 +19,7 @@ _ENTRY = """SELECT v.subject, v.version, v.id, s.guid, s.kind, s.text, s.refs, s
     FROM versions v JOIN schemas s ON s.context = v.context AND s.id = v.id"""
 
 
-class Session(GovernanceTables):
+class Session(AuditTable):
     """The tables of one registry, seen from inside one transaction."""
 
     def __init__(self, run: Run) -> None:
@@ -26,11 +27,24 @@ class Session(GovernanceTables):
         self.replaced = False
         """Did this transaction change something that was already readable by id?"""
         self._settings: dict[tuple[str, str], Any] = {}
+        self._head_before: tuple[Head | None, bool] = (None, False)
         self.revision: int | None = None
         """The store's new revision, if this transaction replaced something; known when it is about to commit."""
 
-    def forget(self) -> None:
-        """Forget what was remembered of the settings: a change was taken back."""
+    def begin_change(self) -> None:
+        """From here on, changes can be taken back without those before them."""
+        self._run("SAVEPOINT change", ())
+        self._head_before = self._head, self._head_is_new
+
+    def end_change(self) -> None:
+        """Keep what was changed since `begin_change`."""
+        self._run("RELEASE SAVEPOINT change", ())
+
+    def take_back(self) -> None:
+        """Undo what was changed since `begin_change`."""
+        self._run("ROLLBACK TO SAVEPOINT change", ())
+        self._run("RELEASE SAVEPOINT change", ())
+        self._head, self._head_is_new = self._head_before
         self._settings.clear()
 
     def _setting(self, table: str, column: str, subject: str) -> str | None:
@@ -43,7 +57,8 @@ class Session(GovernanceTables):
         return found
 
     def finish(self) -> None:
-        """The last thing before a commit: let every process know that something readable by id has changed."""
+        """The last thing before a commit: write down where the audit log ends, and that something readable by id has changed."""
+        self.put_audit_head()
         if self.replaced:
             self.revision = int(self.fact("revision") or 0) + 1
             self.put_fact("revision", str(self.revision))
@@ -274,7 +289,7 @@ class Session(GovernanceTables):
         """Set or, with none, remove the settings of a subject."""
         # An id may be asked for under an alias, so what an alias stands for is part of the answers by id.
         self.replaced = self.replaced or "alias" in (body or {}) or "alias" in (self.config(subject) or {})
-        self.forget()
+        self._settings.clear()
         self._run("DELETE FROM configs WHERE subject = ?", (subject,))
         if body is not None:
             self._run("INSERT INTO configs VALUES (?, ?)", (subject, json.dumps(body)))
@@ -289,7 +304,7 @@ class Session(GovernanceTables):
 
     def put_mode(self, subject: str, mode: str | None) -> None:
         """Set or, with none, remove the mode of a subject."""
-        self.forget()
+        self._settings.clear()
         self._run("DELETE FROM modes WHERE subject = ?", (subject,))
         if mode is not None:
             self._run("INSERT INTO modes VALUES (?, ?)", (subject, mode))

@@ -13,8 +13,13 @@ from eventide.registry.store.base import StoreUnavailable
 from eventide.registry.store.session import Session
 from eventide.registry.store.tables import TABLES
 
-_APPEND_ONLY = """CREATE TRIGGER IF NOT EXISTS audit_no_{what} BEFORE {what} ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END"""
+_GUARDS = {
+    "update": "BEFORE UPDATE ON audit",
+    "delete": "BEFORE DELETE ON audit",
+    # INSERT OR REPLACE removes a row without asking the triggers for DELETE.
+    "replace": "BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE seq = NEW.seq)",
+}
+_GUARD = "CREATE TRIGGER IF NOT EXISTS audit_no_{what} {when} BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END"
 
 
 class SqliteStore:
@@ -35,9 +40,14 @@ class SqliteStore:
             connection.execute("PRAGMA journal_mode = WAL")
             with self.write() as session:
                 for statement in TABLES:
-                    session._run(statement.format(serial="INTEGER PRIMARY KEY AUTOINCREMENT", big="INTEGER"), ())
-                for what in ("UPDATE", "DELETE"):
-                    session._run(_APPEND_ONLY.format(what=what), ())
+                    session._run(statement.format(big="INTEGER"), ())
+                if "hash" not in [column[1] for column in session._run("PRAGMA table_info(audit)", ())]:
+                    for what in _GUARDS:
+                        session._run(f"DROP TRIGGER IF EXISTS audit_no_{what}", ())
+                    session._run("ALTER TABLE audit ADD COLUMN hash TEXT NOT NULL DEFAULT ''", ())
+                    session.chain_older_lines()
+                for what, when in _GUARDS.items():
+                    session._run(_GUARD.format(what=what, when=when), ())
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._mine, "connection", None)

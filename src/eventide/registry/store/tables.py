@@ -1,4 +1,4 @@
-"""The tables, in the SQL that SQLite and PostgreSQL have in common; `{serial}` and `{big}` differ."""
+"""The tables, in the SQL that SQLite and PostgreSQL have in common; only `{big}` differs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS modes (subject TEXT PRIMARY KEY, mode TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS audit (
-        seq {serial}, at {big} NOT NULL, who TEXT NOT NULL, origin TEXT NOT NULL, action TEXT NOT NULL,
-        subject TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL)""",
+        seq {big} PRIMARY KEY, at {big} NOT NULL, who TEXT NOT NULL, origin TEXT NOT NULL, action TEXT NOT NULL,
+        subject TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT NOT NULL, hash TEXT NOT NULL)""",
     "CREATE INDEX IF NOT EXISTS audit_subject ON audit (subject, seq)",
     """CREATE TABLE IF NOT EXISTS owners (
         prefix TEXT PRIMARY KEY, team TEXT NOT NULL, domain TEXT NOT NULL, contact TEXT NOT NULL,

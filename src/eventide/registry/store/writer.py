@@ -98,13 +98,11 @@ class Writer:
 
     @staticmethod
     def _apply_one(session: Session, job: _Job) -> None:
-        session._run("SAVEPOINT change", ())
+        session.begin_change()
         try:
             job.result = job.change(session)
         except Exception as error:
-            session._run("ROLLBACK TO SAVEPOINT change", ())
-            session.forget()
-            session._run("RELEASE SAVEPOINT change", ())
+            session.take_back()
             job.error = error
             return
-        session._run("RELEASE SAVEPOINT change", ())
+        session.end_change()
