@@ -27,7 +27,8 @@ def parse(kind: str, text: str, references: Mapping[str, str] = MappingProxyType
     """Read the schema text of one kind; `references` maps each imported name to its text, transitively.
 
     `strict` is how a schema is read when it is registered or checked. One that is looked up, or was registered long
-    ago, is read with ``strict=False``: then invalid Avro defaults pass, as they do in Confluent's service.
+    ago, is read with ``strict=False``: then invalid Avro defaults pass, as they do in Confluent's service, and keywords of
+    JSON Schema in the form of another draft.
 
     Raises:
         InvalidSchema: the text is no schema of that kind.
@@ -42,7 +43,7 @@ def _parse(kind: str, text: str, given: tuple[tuple[str, str], ...], strict: boo
     if kind == "AVRO":
         return avro.parse(text, references, strict=strict)
     if kind == "JSON":
-        return jsonschema.parse(text, references)
+        return jsonschema.parse(text, references, strict=strict)
     if kind == "PROTOBUF":
         return protobuf.parse(text, references, strict=strict)
     raise InvalidSchema(f"Invalid schema type {kind}")

@@ -36,7 +36,7 @@ class JsonSchema:
         return f"JsonSchema({self.canonical!r})"
 
 
-def parse(schema: str, references: Mapping[str, str]) -> JsonSchema:
+def parse(schema: str, references: Mapping[str, str], *, strict: bool = True) -> JsonSchema:
     """Read a JSON Schema; see `eventide.registry.compatibility.parse`."""
     try:
         raw = json_text.read(schema)
@@ -44,7 +44,7 @@ def parse(schema: str, references: Mapping[str, str]) -> JsonSchema:
     except (InvalidSchema, UnicodeEncodeError) as error:
         raise InvalidSchema("Invalid JSON schema", reason=str(error)) from None
     try:
-        parsed = JsonSchema(raw, load(raw, references))
+        parsed = JsonSchema(raw, load(raw, references, strict=strict))
         parsed.canonical.encode()
     except InvalidSchema as error:
         raise InvalidSchema("Invalid JSON", reason=str(error)) from None

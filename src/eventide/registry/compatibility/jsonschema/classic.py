@@ -147,6 +147,8 @@ class ClassicLoader(Loader):
         items = value.get("items")
         if isinstance(items, list):
             shape.tuple_items = [self.load(item, document, base) for item in items]
+        elif isinstance(items, bool) and self.draft == DRAFT_4 and self.strict:
+            raise InvalidSchema("items must be a schema or a list of them in draft 4, not a boolean")
         elif "items" in value:
             shape.inner = self.load(items, document, base)
         if "additionalItems" in value:

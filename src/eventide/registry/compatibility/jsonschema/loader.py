@@ -32,8 +32,8 @@ def draft_of(root: Any) -> int:
     return _DRAFTS.get(given.rstrip("#").partition("://")[2], DRAFT_7)
 
 
-def load(root: Any, references: Mapping[str, str]) -> Shape:
-    """The shape of a whole document.
+def load(root: Any, references: Mapping[str, str], *, strict: bool = True) -> Shape:
+    """The shape of a whole document; what only a new schema must get right passes if it is not read strictly.
 
     Raises:
         InvalidSchema: a keyword has a value of the wrong kind, or a reference leads nowhere.
@@ -45,15 +45,16 @@ def load(root: Any, references: Mapping[str, str]) -> Shape:
         raise InvalidSchema("a JSON Schema is an object or a boolean")
     draft = draft_of(root)
     library = Library(root, references, "id" if draft == DRAFT_4 else "$id")
-    loader = (ModernLoader if draft >= DRAFT_2019 else ClassicLoader)(draft, library)
+    loader = (ModernLoader if draft >= DRAFT_2019 else ClassicLoader)(draft, library, strict)
     return loader.load_all(library.root)
 
 
 class Loader:
     """What both ways of loading share: the shapes of references, and keywords checked for the kind of their value."""
 
-    def __init__(self, draft: int, library: Library) -> None:
+    def __init__(self, draft: int, library: Library, strict: bool) -> None:
         self.draft = draft
+        self.strict = strict
         self._library = library
         self._targets: dict[str, Shape] = {}
         self._waiting: list[tuple[Shape, Any, Document, str]] = []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from eventide.registry.compatibility.jsonschema.loader import (
+    DRAFT_2020,
     Loader,
     any_type,
     constant,
@@ -18,6 +19,7 @@ from eventide.registry.compatibility.jsonschema.loader import (
 )
 from eventide.registry.compatibility.jsonschema.locate import Document
 from eventide.registry.compatibility.jsonschema.shape import Shape, combined, merge
+from eventide.registry.compatibility.schema import InvalidSchema
 
 _MERGING = ("array", "number", "object", "string")
 _BOUNDS = {
@@ -114,6 +116,8 @@ class ModernLoader(Loader):
 
     def _array_part(self, keyword: str, given: Any, value: dict[str, Any], document: Document, base: str) -> Shape | None:
         shape = Shape("array")
+        if keyword == "items" and isinstance(given, list) and self.draft == DRAFT_2020 and self.strict:
+            raise InvalidSchema("items must be a schema in draft 2020-12; a list of them is called prefixItems")
         if keyword == "prefixItems" or (keyword == "items" and isinstance(given, list)):
             shape.tuple_items = [self.load(item, document, base) for item in listed(keyword, given)]
         elif keyword == "items" or (keyword == "additionalItems" and isinstance(value.get("items"), list)):

@@ -126,7 +126,8 @@ class _Comparison:
                     changes.append(("ONEOF_FIELD_ADDED", (*path, right_oneof, str(number))))
             elif left is not None and right is not None:
                 if left_oneof is not None and right_oneof is None:
-                    changes.append(("ONEOF_FIELD_MOVED_TO_TOP_LEVEL", here))
+                    kept = left_oneof in {oneof.name for oneof in after.oneofs}
+                    changes.append(("ONEOF_FIELD_REMOVED" if kept else "ONEOF_FIELD_MOVED_TO_TOP_LEVEL", here))
                 if right_oneof is not None:
                     here = (*path, right_oneof, str(number))
                 changes += yield from self._field(left, right, here, path, packages)

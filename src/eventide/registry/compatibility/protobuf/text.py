@@ -93,7 +93,9 @@ class _Writer:
         text += _section(f"reserved {_ranges(given, self._names is not None)};\n" for given in reserved)
         text += _section(statement(option, self._names is not None) for option in self._options(message.options, scope))
         text += _section(self._field(field, scope) for field in self._by_number(message.fields))
-        text += _section(self._oneof(oneof, scope) for oneof in self._oneofs(message.oneofs))
+        oneofs = self._oneofs(message.oneofs)
+        # Oneofs without fields are left out of the normalised text, but not the empty line before them.
+        text += _section(self._oneof(oneof, scope) for oneof in oneofs) if oneofs or not message.oneofs else "\n"
         text += _section(self._group(group, scope) for group in message.groups)
         text += _section(self._extensions(extensions, scope) for extensions in self._split(message.extensions))
         text += _section(self._extend(extend, scope) for extend in self._extends(message.extends, scope))
