@@ -14,53 +14,12 @@ from eventide.migration.service import Migrations
 from eventide.registry.client import RegistryClient, RegistryRefused
 from eventide.registry.service import Options
 from eventide.registry.service.auth import Accounts, hashed
+from tests.migration.conftest import Shell
 from tests.migration.desk import CREATED_AT, SIGNUP_DATE, USER_ID, field_names, record
 from tests.migration.test_drift import FOUR
 from tests.registry.conftest import InThread
 
 QUICK = ["--set", "hold_dual_write=0 s", "--set", "drift_free=0 s", "--set", "retention=0 s"]
-
-
-class Shell:
-    """The command line against one service."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def __call__(self, *arguments: str, exits: int = 0) -> str:
-        ran = CliRunner().invoke(main, ["migrate", *arguments, "--url", self.url])
-        assert ran.exit_code == exits, (arguments, ran.exit_code, ran.output, ran.exception)
-        return ran.output
-
-    def quiet(self, *arguments: str) -> int:
-        """Only the exit status."""
-        return CliRunner().invoke(main, ["migrate", *arguments, "--url", self.url]).exit_code
-
-
-@pytest.fixture
-def service(swift_path):
-    running = InThread(f"sqlite:///{swift_path}/registry.db", Options(extensions=(Migrations(),)))
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def shell(service):
-    return Shell(service.url)
-
-
-@pytest.fixture
-def client(service):
-    with RegistryClient(service.url, name="tests") as made:
-        made.register("users-value", record(USER_ID, SIGNUP_DATE))
-        yield made
-
-
-@pytest.fixture
-def wanted(tmp_path):
-    path = tmp_path / "wanted.avsc"
-    path.write_text(record(USER_ID, CREATED_AT))
-    return str(path)
 
 
 def report(client, batch=1, **counts):
@@ -461,7 +420,7 @@ def test_history_and_a_table_on_the_command_line(shell, client, wanted, tmp_path
         "backfill=true",
     )
     shell("confirm", "signup")
-    assert "ran" not in shell(*table, "--run")
+    assert "nothing ran" in shell(*table, "--run")
     shell("advance", "signup", "--to", "expand")
     assert "history has not been filled yet" in shell("advance", "signup", "--to", "dual_write", exits=1)
     fill = ["backfill", "signup", history, "--no-spark"]

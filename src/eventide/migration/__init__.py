@@ -9,6 +9,7 @@ from eventide.migration.drift import DriftCheck, DriftReport
 from eventide.migration.mapping import Change, Mapping
 from eventide.migration.migration import Migration
 from eventide.migration.phase import Phase
+from eventide.migration.rulechain import RuleChain, RuleFailed
 from eventide.migration.upcast import Upcast, upcast
 from eventide.migration.watch import DriftWatch
 
@@ -21,6 +22,8 @@ __all__ = [
     "Migration",
     "MigrationClient",
     "Phase",
+    "RuleChain",
+    "RuleFailed",
     "Upcast",
     "open_migration",
     "upcast",

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from eventide.migration.migration import Migration
+from eventide.migration.rulechain import RuleChain, rules_between
 from eventide.registry.client import RegistryClient
 
 
@@ -55,6 +56,10 @@ class MigrationClient:
         """Say which columns of a subject this consumer selects."""
         body = {"client": client or self._registry.name, "environment": environment, "columns": list(columns)}
         self._registry.call("POST", f"/eventide/v1/subjects/{quote(subject, safe='')}/selected", body)
+
+    def rules(self, subject: str, writer: int, reader: int | str = "latest") -> RuleChain:
+        """The migration rules of a subject from the version that wrote records to the one that is to be read."""
+        return rules_between(self._registry, subject, writer, reader)
 
     def reader(self, name: str) -> str:
         """A schema that reads every record of an open migration, from before it to after it."""

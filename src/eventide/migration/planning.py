@@ -14,6 +14,7 @@ from eventide.migration.mapping import Change, Mapping
 from eventide.migration.pairing import Said, one_to_one, pair
 from eventide.migration.plan import Plan
 from eventide.migration.policy import Policy
+from eventide.migration.ruleset import contract_rules, expand_rules
 from eventide.migration.shape import Language, Leaf, language
 from eventide.migration.shape.addition import Addition
 from eventide.registry.compatibility import InvalidSchema, check_level, parse
@@ -99,6 +100,9 @@ def validated(plan: Plan, leaves: Map[str, Leaf]) -> Plan:
         lacking += [p for p in mapping.old if p not in mapping.backward]
         if lacking:
             raise PlanRefused(f"There is no expression for {listed(lacking)}; give one with --forward or --backward.")
+    if plan.policy.rules:
+        for rules in (expand_rules, contract_rules):
+            rules(plan, "")  # what cannot be said as a rule is refused now, not half-way
     return plan
 
 

@@ -31,6 +31,7 @@ class Policy:
         retention: how long records can be read again; none: for ever.
         upcaster: readers of history go through `upcast`, so records in the old shape may stay.
         backfill: must history be filled with the new shape before producers write both?
+        rules: write the mappings into the subject's versions as migration rules, for clients that run those.
     """
 
     hold_expand: int = 0
@@ -44,6 +45,7 @@ class Policy:
     retention: int | None = 7 * DAY
     upcaster: bool = False
     backfill: bool = False
+    rules: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The policy as the store writes it."""
@@ -73,7 +75,7 @@ class Policy:
 
 
 def _read(name: str, value: Any) -> Any:
-    if name in ("upcaster", "backfill"):
+    if name in ("upcaster", "backfill", "rules"):
         if isinstance(value, bool):
             return value
         raise PlanRefused(f"{name} is {value!r}; it must be true or false.")

@@ -18,6 +18,7 @@ from eventide.migration.pairing import Said
 from eventide.migration.phase import Phase
 from eventide.migration.planning import Additive, contracted, expanded, propose, validated
 from eventide.migration.policy import Policy, shown
+from eventide.migration.ruleset import Rule, contract_rules, expand_rules
 from eventide.migration.shape import language
 from eventide.migration.tables import KINDS, MigrationTables
 from eventide.registry.catalog import Catalog
@@ -103,7 +104,7 @@ class Rollout:
         if policy:
             plan = replace(plan, policy=plan.policy.with_given(policy))
         latest = self.catalog.session.latest(migration.subject)
-        if latest is not None and (forward or backward):
+        if latest is not None and (forward or backward or policy):
             validated(plan, language(plan.kind).leaves(expanded(plan, latest.text)))
         if plan == migration.plan:
             return migration
@@ -168,12 +169,15 @@ class Rollout:
         lang, new = language(migration.plan.kind), set(migration.plan.new)
         before = [e for e in self.catalog.session.entries(migration.subject) if e.kind == migration.plan.kind]
         old_ids = dict.fromkeys(e.id for e in before if not new <= lang.leaves(e.text).keys())
-        schema_id = self.register(migration, expanded(migration.plan, self.latest(migration)))
+        rules = expand_rules(migration.plan, migration.name) if migration.plan.policy.rules else ()
+        schema_id = self.register(migration, expanded(migration.plan, self.latest(migration)), rules=rules)
         return replace(migration, expanded_id=schema_id, old_ids=tuple(old_ids))
 
     def _contract(self, migration: Migration) -> Migration:
         text = contracted(migration.plan, self.latest(migration))
-        return replace(migration, contracted_id=self.register(migration, text, since_expanded(self.catalog, migration)))
+        rules = contract_rules(migration.plan, migration.name) if migration.plan.policy.rules else ()
+        schema_id = self.register(migration, text, since_expanded(self.catalog, migration), rules)
+        return replace(migration, contracted_id=schema_id)
 
     def latest(self, migration: Migration) -> str:
         """The text of the subject's latest version.
@@ -186,11 +190,18 @@ class Rollout:
             raise faults.not_now(f"Subject {migration.subject!r} has no version any more.")
         return latest.text
 
-    def register(self, migration: Migration, text: str, against: Sequence[Entry] | None = None) -> int:
-        """Register the next version of a migration's subject; gives its id. `against`: what it must be compatible with."""
+    def register(
+        self, migration: Migration, text: str, against: Sequence[Entry] | None = None, rules: Sequence[Rule] = ()
+    ) -> int:
+        """Register the next version of a migration's subject; gives its id.
+
+        It must be compatible with `against`, if that is given. `rules` take the place of the migration rules before it.
+        """
         latest = self.catalog.session.latest(migration.subject)
         references = latest.references if latest is not None else ()
-        proposal = Proposal(migration.subject, text, migration.plan.kind, references)
+        kept = latest.rules if latest is not None else None
+        carried = {**(kept or {}), "migrationRules": list(rules)} if rules else kept
+        proposal = Proposal(migration.subject, text, migration.plan.kind, references, rules=carried)
         entry, _ = register(self.catalog, proposal, normalize=False, against=against)
         return entry.id
 

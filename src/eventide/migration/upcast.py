@@ -11,6 +11,7 @@ from eventide.migration.expression import forgiving, paths_in
 from eventide.migration.mapping import Mapping
 from eventide.migration.migration import Migration
 from eventide.migration.plan import Plan
+from eventide.migration.rulechain import RuleChain
 from eventide.migration.shape import Leaf
 
 Side = Literal["new", "old"]
@@ -72,8 +73,8 @@ class Upcast:
         return mapping.old, mapping.backward, mapping.new
 
 
-def upcast(frame: T, migration: Migration | Plan | Mapping, to: Side = "new", *, keep: bool = False) -> T:
-    """Rows or records of either shape in one of them.
+def upcast(frame: T, migration: Migration | Plan | Mapping | RuleChain, to: Side = "new", *, keep: bool = False) -> T:
+    """Rows or records of either shape in one of them; or of one version of a subject in another, by the subject's own rules.
 
     >>> from eventide.migration.mapping import Change
     >>> m = Mapping(Change.NEST, ("fare",), ("price.base", "price.tax"),
@@ -85,6 +86,10 @@ def upcast(frame: T, migration: Migration | Plan | Mapping, to: Side = "new", *,
     """
     if to not in ("new", "old"):
         raise ValueError(f'upcast(to={to!r}): it must be "new" or "old".')
+    if isinstance(migration, RuleChain):
+        if to != "new" or keep:
+            raise ValueError("upcast(rules): the rules lead to one version; ask for those of another, without to= and keep=.")
+        return migration(frame)
     return Upcast.of(migration, to, keep=keep)(frame)
 
 
