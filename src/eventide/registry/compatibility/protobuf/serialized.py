@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from typing import Any
 
 from google.protobuf import descriptor_pb2 as pb
@@ -20,6 +21,8 @@ from eventide.registry.compatibility.protobuf.element import (
     map_types,
 )
 from eventide.registry.compatibility.protobuf.names import Names
+from eventide.registry.compatibility.protobuf.option_bytes import encoded
+from eventide.registry.compatibility.schema import InvalidSchema
 
 _Scope = tuple[str, ...]
 _KINDS: dict[str, Any] = {name.removeprefix("TYPE_").lower(): number for name, number in pb.FieldDescriptorProto.Type.items()}
@@ -43,32 +46,34 @@ class _Builder:
         first = len(file.imports)
         made.public_dependency.extend(range(first, first + len(file.public_imports)))
         made.weak_dependency.extend(range(first + len(file.public_imports), len(made.dependency)))
-        _set_options(made.options, file.options)
+        self._options(made.options, file.options, ())
         for inner in file.types:
             if isinstance(inner, Message):
                 self._message(made.message_type.add(), inner, (inner.name,))
             else:
-                _enum(made.enum_type.add(), inner)
+                self._enum(made.enum_type.add(), inner, (inner.name,))
         self._extends(made.extension, file.extends, ())
         for service in file.services:
             added = made.service.add(name=service.name)
+            self._options(added.options, service.options, ())
             for rpc in service.rpcs:
-                added.method.add(
+                method = added.method.add(
                     name=rpc.name,
                     input_type=self._full(rpc.request, ()),
                     output_type=self._full(rpc.response, ()),
                     client_streaming=rpc.request_streams,
                     server_streaming=rpc.response_streams,
                 )
+                self._options(method.options, rpc.options, ())
         return made
 
     def _message(self, made: pb.DescriptorProto, message: Message, scope: _Scope) -> None:
         made.name = message.name
-        _set_options(made.options, message.options)
+        self._options(made.options, message.options, scope)
         for field in message.fields:
             self._field(made.field.add(), field, scope, made)
         for index, oneof in enumerate(message.oneofs):
-            made.oneof_decl.add(name=oneof.name)
+            self._options(made.oneof_decl.add(name=oneof.name).options, oneof.options, scope)
             for field in oneof.fields:
                 added = made.field.add()
                 self._field(added, field, scope, made)
@@ -81,7 +86,7 @@ class _Builder:
             if isinstance(inner, Message):
                 self._message(made.nested_type.add(), inner, (*scope, inner.name))
             else:
-                _enum(made.enum_type.add(), inner)
+                self._enum(made.enum_type.add(), inner, (*scope, inner.name))
         for value in (value for values in message.reserved for value in values):
             if isinstance(value, str):
                 made.reserved_name.append(value)
@@ -119,7 +124,7 @@ class _Builder:
             made.default_value = str(field.default)
         if field.json_name is not None:
             made.json_name = field.json_name
-        _set_options(made.options, field.options)
+        self._options(made.options, field.options, scope)
 
     def _extends(self, target: Any, extends: list[Extend], scope: _Scope) -> None:
         for extend in extends:
@@ -127,27 +132,37 @@ class _Builder:
                 added = target.add(extendee=self._full(extend.name, scope))
                 self._field(added, field, scope, None)
 
+    def _enum(self, made: pb.EnumDescriptorProto, enum: Enum, scope: _Scope) -> None:
+        made.name = enum.name
+        self._options(made.options, enum.options, scope)
+        for value in enum.values:
+            added = made.value.add(name=value.name, number=value.number)
+            self._options(added.options, value.options, scope)
+        for given in (value for values in enum.reserved for value in values):
+            if isinstance(given, str):
+                made.reserved_name.append(given)
+            else:
+                first, last = _ends(given)
+                made.reserved_range.add(start=first, end=last)
+
+    def _options(self, target: ProtoMessage, options: list[Option], scope: _Scope) -> None:
+        if not options:
+            return
+        _set_options(target, options)
+        try:
+            custom = encoded(options, self._names, scope)
+        except (ValueError, OverflowError, struct.error) as error:
+            raise InvalidSchema(f"an option has a value that its type cannot hold: {error}") from None
+        if custom:
+            target.MergeFromString(custom)
+
     def _full(self, name: str, scope: _Scope) -> str:
         full = self._names.resolve(name, self._names.package, scope)
         return f".{full}" if full is not None else name
 
 
-def _enum(made: pb.EnumDescriptorProto, enum: Enum) -> None:
-    made.name = enum.name
-    _set_options(made.options, enum.options)
-    for value in enum.values:
-        added = made.value.add(name=value.name, number=value.number)
-        _set_options(added.options, value.options)
-    for given in (value for values in enum.reserved for value in values):
-        if isinstance(given, str):
-            made.reserved_name.append(given)
-        else:
-            first, last = _ends(given)
-            made.reserved_range.add(start=first, end=last)
-
-
 def _set_options(target: ProtoMessage, options: list[Option]) -> None:
-    """Set the options that Protobuf itself defines; what a custom one means only its own file can say."""
+    """Set the options that Protobuf itself defines."""
     for option in options:
         field = target.DESCRIPTOR.fields_by_name.get(option.name)
         if option.custom or field is None or field.message_type is not None or field.is_repeated:
