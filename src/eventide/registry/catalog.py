@@ -12,7 +12,7 @@ from eventide.registry.compatibility import InvalidSchema, ParsedSchema, Referen
 from eventide.registry.compatibility.avro import AvroSchema
 from eventide.registry.compatibility.json_text import write as write_json
 from eventide.registry.identity import CONFLUENT_VERSION, Metadata, guid, lookup_key
-from eventide.registry.names import GLOBAL_CONTEXT, Name, beside
+from eventide.registry.names import GLOBAL_CONTEXT, Name, beside, java_order
 from eventide.registry.parsing import KINDS, Parsing, formatted
 from eventide.registry.records import Entry, Proposal, java_references
 from eventide.registry.sight import EVERYTHING, Seen, Sight
@@ -153,7 +153,11 @@ class Catalog:
             importing = self.mode_in_scope(proposal.subject) in ("IMPORT", "FORWARD")
             if normalize and not importing:
                 text = parsed.normalized
+                by_target = sorted(set(references), key=lambda r: (java_order(r.subject), r.version, references.index(r)))
+                references = tuple(by_target)
                 parsed = self.parsing.parse(proposal.kind, text, texts, strict=False)
+        except MissingReference as error:
+            raise faults.missing_reference(_complaint(proposal, str(error))) from None
         except InvalidSchema as error:
             raise faults.invalid_schema(_complaint(proposal, str(error))) from None
         return Canonical(replace(proposal, text=text, references=references), parsed)
@@ -254,8 +258,12 @@ class Catalog:
         )
 
 
-def _no_reference(subject: str, version: int) -> InvalidSchema:
-    return InvalidSchema(f'No schema reference found for subject "{subject}" and version {version}')
+class MissingReference(InvalidSchema):
+    """A schema refers to one that is not there, or not for whoever asks."""
+
+
+def _no_reference(subject: str, version: int) -> MissingReference:
+    return MissingReference(f'No schema reference found for subject "{subject}" and version {version}')
 
 
 def _version_marks_agree(metadata: Metadata | None, entry: Entry) -> bool:

@@ -19,6 +19,10 @@ class InvalidSchemaFault(Fault):
     """The schema itself is wrong; the compatibility check with `verbose` reports it instead of failing."""
 
 
+class MissingReferenceFault(InvalidSchemaFault):
+    """The schema refers to one that is not there: it cannot be registered, and nobody can have registered it."""
+
+
 def plain(status: int, phrase: str) -> Fault:
     """A refusal of HTTP itself, in the words of the server that clients know."""
     return Fault(status, status, f"HTTP {status} {phrase}")
@@ -79,6 +83,11 @@ def incompatible(subject: str, reasons: list[str]) -> Fault:
 def invalid_schema(message: str) -> InvalidSchemaFault:
     """42201."""
     return InvalidSchemaFault(422, 42201, message)
+
+
+def missing_reference(message: str) -> MissingReferenceFault:
+    """42201 too."""
+    return MissingReferenceFault(422, 42201, message)
 
 
 def invalid_version(version: str) -> Fault:
@@ -153,6 +162,11 @@ def naming_unusable(prefix: str, pattern: str, why: str) -> Fault:
 def denied(name: str, role: str, subject: str) -> Fault:
     """40301."""
     return Fault(403, 40301, f"User is denied operation: '{name}' may not {role} '{subject or 'the registry'}'.")
+
+
+def no_ids_left(context: str) -> Fault:
+    """50001: every id that 32 bits can hold is in use."""
+    return Fault(500, 50001, f"Context '{context}' has used up its ids; register in another context")
 
 
 def store_down(detail: str) -> Fault:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -71,9 +72,10 @@ def split_prefix(prefix: str) -> tuple[str | None, str]:
 def look_up(catalog: Catalog, proposal: Proposal, *, normalize: bool, deleted: bool) -> Entry:
     """The version of a subject that is this schema."""
     for subject in _spellings(catalog, proposal.subject):
-        found = _look_up(catalog, replace(proposal, subject=subject), normalize=normalize, deleted=deleted)
-        if found is not None:
-            return found
+        with suppress(faults.MissingReferenceFault):
+            found = _look_up(catalog, replace(proposal, subject=subject), normalize=normalize, deleted=deleted)
+            if found is not None:
+                return found
     if not catalog.seen.has_subject(proposal.subject, deleted=deleted):
         raise faults.subject_not_found(proposal.subject)
     raise faults.schema_not_found()

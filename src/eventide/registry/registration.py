@@ -100,7 +100,7 @@ def _store(catalog: Catalog, canonical: Canonical, version: int, schema_id: int)
     session, subject = catalog.session, canonical.proposal.subject
     name = Name.parse(subject)
     if schema_id < 0:
-        schema_id = session.last_id(name.context) + 1
+        schema_id = session.next_id(name.context)
     else:
         there = session.schema(name.context, schema_id)
         if there is not None and there.guid != canonical.guid:

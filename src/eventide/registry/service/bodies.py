@@ -15,6 +15,12 @@ from eventide.registry.service.http import NO_BODY, Request, storable
 _JACKSON = re.compile(r"^com\.fasterxml\.jackson\.core\.[\w.]+: ")
 _TOKENS = {dict: "START_OBJECT", list: "START_ARRAY", bool: "VALUE_TRUE", str: "VALUE_STRING"}
 _NAMES = {dict: "Object", list: "Array", bool: "Boolean", str: "String", int: "Integer", float: "Floating-point"}
+_RULE_KINDS = ("CONDITION", "TRANSFORM")
+_RULE_MODES = {
+    "migrationRules": ("UPGRADE", "DOWNGRADE", "UPDOWN"),
+    "domainRules": ("WRITE", "READ", "WRITEREAD"),
+    "encodingRules": ("WRITE", "READ", "WRITEREAD"),
+}
 _SMALLEST, _LARGEST = -(2**31), 2**31 - 1
 
 
@@ -55,7 +61,7 @@ def proposal(request: Request, subject: str, argument: str) -> Proposal:
         text=text(body, "schema"),
         kind=kind or "AVRO",
         references=_references(body.get("references")),
-        metadata=None if metadata is None else read_metadata(metadata),
+        metadata=None if metadata is None else read_metadata(metadata) or None,  # an empty one says nothing
         rules=None if rules is None else read_rules(rules),
         version=number(body, "version", 0),
         id=number(body, "id", -1),
@@ -99,20 +105,40 @@ def read_rules(given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise _mismatch("RuleSet", given)
     names: set[str] = set()
-    for family in ("migrationRules", "domainRules", "encodingRules"):
+    for family, modes in _RULE_MODES.items():
         rules = given.get(family)
         if rules is not None and not isinstance(rules, list):
             raise _mismatch("java.util.ArrayList<Rule>", rules)
         for rule in rules or ():
             if not isinstance(rule, dict):
                 raise _mismatch("Rule", rule)
-            name = text(rule, "name")
-            if not name or name in names:
-                raise Fault(422, 42210, f"Found rule with {'duplicate name ' + repr(name) if name else 'no name'}")
-            names.add(name)
-            if not isinstance(rule.get("tags") or [], list) or not isinstance(rule.get("params") or {}, dict):
-                raise _mismatch("Rule", rule)
+            _refuse_rule(rule, names)
+            if (text(rule, "mode") or "WRITEREAD") not in modes:
+                raise Fault(422, 42210, f"{family.removesuffix('Rules').title()} rules can only be {', '.join(modes)}")
     return given
+
+
+def _refuse_rule(rule: dict[str, Any], names: set[str]) -> None:
+    name = text(rule, "name")
+    if name is None:
+        raise Fault(422, 42210, "Missing rule name")
+    if not name:
+        raise Fault(422, 42210, "Empty rule name")
+    if not (name[0].isalpha() or name[0] == "_") or not all(c.isalnum() or c == "_" for c in name):
+        raise Fault(422, 42210, f"Illegal character in rule name: {name}")
+    if name in names:
+        raise Fault(422, 42210, f"Found rule with duplicate name '{name}'")
+    names.add(name)
+    for field, allowed in (("kind", _RULE_KINDS), ("mode", tuple(m for modes in _RULE_MODES.values() for m in modes))):
+        value = text(rule, field)
+        if value is not None and value not in allowed:
+            accepted = ", ".join(sorted(set(allowed)))
+            raise Fault(400, 400, f'Cannot deserialize value of type `Rule{field.title()}` from String "{value}": '
+                                  f"not one of the values accepted for Enum class: [{accepted}]")  # fmt: skip
+    if not text(rule, "type"):
+        raise Fault(422, 42210, "Missing rule type")
+    if not isinstance(rule.get("tags") or [], list) or not isinstance(rule.get("params") or {}, dict):
+        raise _mismatch("Rule", rule)
 
 
 def _texts(given: Any) -> list[str]:

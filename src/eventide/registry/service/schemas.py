@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventide.registry import faults, reading
 from eventide.registry.catalog import Catalog
-from eventide.registry.names import EVERY_CONTEXT, Name, normal
+from eventide.registry.names import Name, normal
 from eventide.registry.records import Entry, Json
 from eventide.registry.service.http import Answer, RawAnswer, Request, whole_number
 from eventide.registry.service.routes import Routes
@@ -22,7 +22,7 @@ def list_types(catalog: Catalog, request: Request) -> Answer:
 @routes.read("GET", "/schemas")
 def list_schemas(catalog: Catalog, request: Request) -> Answer:
     """All versions of the subjects with a prefix, at most a thousand."""
-    context, prefix = reading.split_prefix(request.text("subjectPrefix", EVERY_CONTEXT))
+    context, prefix = reading.split_prefix(request.text("subjectPrefix"))
     deleted = None if request.flag("deleted") else 0
     asked = request.number("limit", -1)
     limit = asked if 0 <= asked <= _MOST_SCHEMAS else _MOST_SCHEMAS

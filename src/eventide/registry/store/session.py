@@ -8,6 +8,7 @@ from typing import Any
 
 from eventide.registry.audit_chain import Head
 from eventide.registry.compatibility import Reference
+from eventide.registry.faults import no_ids_left
 from eventide.registry.names import DEFAULT_CONTEXT, Name, beside
 from eventide.registry.records import Entry
 from eventide.registry.store.audit import AuditTable
@@ -17,6 +18,10 @@ Run = Callable[[str, Sequence[Any]], list[Row]]
 
 _ENTRY = """SELECT v.subject, v.version, v.id, s.guid, s.kind, s.text, s.refs, s.metadata, s.rules, v.ts, v.deleted
     FROM versions v JOIN schemas s ON s.context = v.context AND s.id = v.id"""
+
+LARGEST_ID = 2**31 - 1
+_COUNTED = LARGEST_ID - 1_000_000
+"""An imported id above this does not move the counter, or there would be no ids left to give."""
 
 
 class Session(AuditTable):
@@ -169,7 +174,7 @@ class Session(AuditTable):
         self._run(
             "INSERT INTO counters VALUES (?, ?) ON CONFLICT (context) DO UPDATE SET last_id = "
             "CASE WHEN excluded.last_id > counters.last_id THEN excluded.last_id ELSE counters.last_id END",
-            (ctx, entry.id),
+            (ctx, entry.id if entry.id <= _COUNTED or entry.id == self.last_id(ctx) + 1 else 0),
         )
 
     def _hold(self, context: str, schema_id: int, subject: str, version: int) -> None:
@@ -250,6 +255,20 @@ class Session(AuditTable):
         """The highest id ever given in a context; ids are never given twice."""
         rows = self._run("SELECT last_id FROM counters WHERE context = ?", (context,))
         return int(rows[0][0]) if rows else 0
+
+    def next_id(self, context: str) -> int:
+        """The id that the next new content gets: one that a client's 32 bits can hold."""
+        following = self.last_id(context) + 1
+        if following <= _COUNTED:
+            return following
+        free = (
+            "SELECT MIN(s.id + 1) FROM schemas s WHERE s.context = ? AND s.id < ? "
+            "AND NOT EXISTS (SELECT 1 FROM schemas t WHERE t.context = s.context AND t.id = s.id + 1)"
+        )
+        found = self._run(free, (context, LARGEST_ID))[0][0]
+        if found is None:
+            raise no_ids_left(context)
+        return int(found)
 
     def contexts(self) -> list[str]:
         """Every context that ever had a subject, the default one first."""

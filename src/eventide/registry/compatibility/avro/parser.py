@@ -89,6 +89,9 @@ class _Parser:
                 return self._with_props(sign(node), value)
             if kind == "error" or kind in NAMED:
                 return self._named(kind, value, space)
+            known = self._types.get(qualified(kind, space) if "." not in kind else kind) or self._types.get(kind)
+            if known is not None:  # a name in the place of a type: {"type": "E"} is E
+                return known
             raise InvalidSchema(
                 'A schema "type" MUST be a primitive type or one of "enum", "fixed", "record", "error", "array" or "map".'
             )
