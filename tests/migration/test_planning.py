@@ -175,8 +175,10 @@ def test_a_plan_survives_being_written_down():
     assert Plan.from_json(json.loads(json.dumps(found.as_json()))) == found
 
 
-def test_protobuf_and_other_roots_are_refused_with_what_can_be_done():
-    with pytest.raises(PlanRefused, match="AVRO and JSON can be planned"):
-        propose("PROTOBUF", 'syntax = "proto3"; message M {}', 'syntax = "proto3"; message M {}')
+def test_other_kinds_and_roots_are_refused_with_what_can_be_done():
+    with pytest.raises(PlanRefused, match="AVRO, JSON and PROTOBUF can be planned"):
+        propose("THRIFT", "{}", "{}")
+    with pytest.raises(PlanRefused, match="a message can be migrated"):
+        propose("PROTOBUF", 'syntax = "proto3";', 'syntax = "proto3";')
     with pytest.raises(PlanRefused, match="root is a record"):
         propose("AVRO", '"string"', '"int"')

@@ -82,6 +82,7 @@ class _Decoder:
         self._readers: dict[int, Any] = {}
 
     def __call__(self, record: bytes) -> dict[str, Any]:
+        from eventide.engine.protobuf import ProtobufReader
         from eventide.registry.serialisers import AvroDeserialiser, JsonDeserialiser
         from eventide.registry.wire import WireError, decode_header
 
@@ -90,8 +91,8 @@ class _Decoder:
         except WireError:
             return _bare(record)
         if schema_id not in self._readers:
-            kind = self._client.schema(schema_id).kind
-            self._readers[schema_id] = AvroDeserialiser(self._client) if kind == "AVRO" else JsonDeserialiser(self._client)
+            kinds = {"AVRO": AvroDeserialiser, "JSON": JsonDeserialiser, "PROTOBUF": ProtobufReader}
+            self._readers[schema_id] = kinds[self._client.schema(schema_id).kind](self._client)
         found: dict[str, Any] = self._readers[schema_id](record)
         return found
 

@@ -65,11 +65,13 @@ def propose(
         return Additive(tuple(come), tuple(r.message for r in reasons))
     mappings += pair(gone, come, said)
     additions = [*lang.missing(current, wanted), *additions]
+    grown = lang.with_added(current, additions)
     for addition in additions:
-        leaves = lang.leaves(lang.with_added(current, [addition]))
-        loose = [p for p in leaves if p not in old]
-        if loose and kind == "AVRO":
-            notes.append(f"{addition.path} is optional in the registry: records from before the dual write lack it")
+        remark = lang.remark(grown, addition)
+        if remark is not None and any(
+            p == addition.path or p.startswith(addition.path + ".") for p in come.keys() | origins.keys()
+        ):
+            notes.append(remark)
     drops = tuple(dict.fromkeys(_highest(path, new) for m in mappings for path in m.old))
     fit = fitted(kind, current, level, additions, drops)
     both = lang.leaves(lang.with_added(current, fit.additions))
@@ -100,6 +102,8 @@ def validated(plan: Plan, leaves: Map[str, Leaf]) -> Plan:
         lacking += [p for p in mapping.old if p not in mapping.backward]
         if lacking:
             raise PlanRefused(f"There is no expression for {listed(lacking)}; give one with --forward or --backward.")
+    if plan.policy.rules and plan.kind == "PROTOBUF":
+        raise PlanRefused("Migration rules are written for AVRO and JSON; leave the setting `rules` off for PROTOBUF.")
     if plan.policy.rules:
         for rules in (expand_rules, contract_rules):
             rules(plan, "")  # what cannot be said as a rule is refused now, not half-way
@@ -177,7 +181,11 @@ def _what(change: Change) -> str:
 
 def _widens(kind: str, source: Leaf, target: Leaf, level: str) -> bool:
     """Does the subject's level take the new type in place of the old one?"""
-    if kind == "JSON":
+    if kind == "PROTOBUF":
+        if source.definition["number"] != target.definition["number"]:
+            return False  # another field, by the name of this one
+        texts = _message(source), _message(target)
+    elif kind == "JSON":
         one, other = ({"type": "object", "properties": {"f": leaf.definition}} for leaf in (source, target))
         texts = json.dumps(one), json.dumps(other)
     else:
@@ -186,6 +194,11 @@ def _widens(kind: str, source: Leaf, target: Leaf, level: str) -> bool:
         return level != "NONE" and not check_level(level, parse(kind, texts[1]), [parse(kind, texts[0])])
     except InvalidSchema:
         return False
+
+
+def _message(leaf: Leaf) -> str:
+    words = " ".join(w for w in (leaf.definition.get("label"), leaf.definition["type"]) if w)
+    return f'syntax = "proto3"; message M {{ {words} f = 1; }}'
 
 
 def _record(fields: list[object]) -> str:

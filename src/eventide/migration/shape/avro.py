@@ -80,6 +80,10 @@ class AvroLanguage:
         record = _record_at(root, parent, _names(root))
         return next((f for f in record["fields"] if f["name"] == name), None) if record else None
 
+    def remark(self, text: str, addition: Addition) -> str | None:
+        """Why the field is looser than it was wanted."""
+        return f"{addition.path} is optional in the registry: records from before the dual write lack it"
+
 
 def _root(text: str) -> Any:
     root = json.loads(text)

@@ -87,6 +87,10 @@ class JsonLanguage:
         at = _object_at(_root(text), parent)
         return at.get("properties", {}).get(name) if at else None
 
+    def remark(self, text: str, addition: Addition) -> str | None:
+        """None: no property is required unless the schema says so."""
+        return None
+
 
 def _changed(text: str, paths: Sequence[str], change: Callable[[dict[str, Any], str], object]) -> str:
     """The schema with each of these properties changed and no longer required; those it has not got are no error."""

@@ -46,6 +46,9 @@ class Language(Protocol):
     def field(self, text: str, path: str) -> Any:
         """The definition of one field as it stands, or none."""
 
+    def remark(self, text: str, addition: Addition) -> str | None:
+        """What people should know about a field that was added to this schema, if anything."""
+
 
 def language(kind: str) -> Language:
     """The language of a schema type.
@@ -61,4 +64,8 @@ def language(kind: str) -> Language:
         from eventide.migration.shape.json_schema import JsonLanguage
 
         return JsonLanguage()
-    raise PlanRefused(f"No plan can be made for {kind} schemas; AVRO and JSON can be planned.")
+    if kind == "PROTOBUF":
+        from eventide.migration.shape.protobuf import ProtobufLanguage
+
+        return ProtobufLanguage()
+    raise PlanRefused(f"No plan can be made for {kind} schemas; AVRO, JSON and PROTOBUF can be planned.")
