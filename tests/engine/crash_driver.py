@@ -18,12 +18,12 @@ from typing import Any
 
 import eventide as ev
 from eventide.engine import settling
-from eventide.engine.feed import MODIFIED, PATH
+from eventide.engine.feed import MODIFIED, PATH, SIZE
 from eventide.engine.journal import LocalFiles
 from eventide.engine.run import Run
 from eventide.kernel.columns import SOURCE
 
-POINTS = ("begin", "scan", "store", "between sinks", "deliver", "commit", "evicting", "evict", "compacting")
+POINTS = ("begin", "scan", "store", "begun", "between sinks", "deliver", "commit", "evicting", "evict", "compacting")
 
 
 class Rdd:
@@ -53,7 +53,7 @@ class Here:
 class Listed:
     """A batch's files as the DataFrame that Spark's file source gives."""
 
-    columns = (SOURCE, PATH, MODIFIED)
+    columns = (SOURCE, PATH, MODIFIED, SIZE)
 
     def __init__(self, files: list[tuple[str, int]], sources: list[int] | None = None) -> None:
         self.files, self.sources = files, sources or [0] * len(files)
@@ -66,7 +66,8 @@ class Listed:
 
     def collect(self) -> list[dict[str, Any]]:
         listed = zip(self.sources, self.files, strict=True)
-        return [{SOURCE: source, PATH: path, MODIFIED: modified} for source, (path, modified) in listed]
+        sizes = {path: Path(path).stat().st_size for path, _ in self.files}
+        return [{SOURCE: s, PATH: path, MODIFIED: modified, SIZE: sizes[path]} for s, (path, modified) in listed]
 
 
 def pipeline(root: Path) -> ev.Pipeline:
@@ -130,7 +131,7 @@ def _hook_compaction(reached: Callable[[], None]) -> None:
     """After a merged part was written, before anything says that the old ones are gone."""
     add = settling.Settling._add
 
-    def watched(self: Any, kind: str, frame: Any, about: str, output: int = -1) -> None:
+    def watched(self: Any, kind: str, frame: Any, about: str, output: str = "") -> None:
         add(self, kind, frame, about, output)
         self.written = getattr(self, "written", 0) + (kind == "partial" and len(frame) > 0)
         if kind == "partial" and self.written > 1:

@@ -15,7 +15,7 @@ from eventide.engine.runner import InlineRunner
 from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.store import Store
 from eventide.kernel.columns import Shape
-from eventide.kernel.scan import LaneCarry
+from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event
 from eventide.model.plan import Plan
 from eventide.testing.spark import event_chunk
@@ -77,7 +77,9 @@ def run_in_batches(
                 cut = rng.randint(0, len(take))
                 carry = ledger.carries.get(lane, LaneCarry())
                 chunks = [event_chunk(take[:cut], kinds), event_chunk(take[cut:], kinds)]
-                account = scan_lane(engine.shape, engine.store, number, lane, carry, engine.floor(ledger), chunks)
+                account = scan_lane(
+                    engine.shape, engine.store, number, lane, carry, Arrivals.of(lane, ledger.swept, clock), chunks
+                )
                 accounts.append(LaneAccount.from_json(account.to_json()))
             read[lane] += len(take)
         at_end = frozenset(lane for lane, rows in lanes.items() if read[lane] == len(rows) or rows[read[lane]].arrival > clock)

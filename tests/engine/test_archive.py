@@ -9,7 +9,8 @@ import pyarrow.fs as pafs
 import pytest
 
 from eventide.engine import archive, archivelog
-from eventide.engine.archive import ArchiveWriter, clear_batch, files_of, lanes_of
+from eventide.engine.archive import ArchiveWriter, clear_uncommitted, files_of, lanes_of
+from eventide.engine.ledger import Ledger
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
 
 DAY = 86_400_000_000
@@ -25,8 +26,11 @@ def chunk(lane="0", happened=NOON, rows=3):
     )
 
 
-def write(root, batch, chunks, lane="0", generation=0):
-    writer = ArchiveWriter(str(root), batch, (0, lane), "clicks", generation)
+NINE = Ledger(batch=9)
+
+
+def write(root, batch, chunks, lane="0", generation=0, attempt=""):
+    writer = ArchiveWriter(str(root), batch, (0, lane), "clicks", generation, attempt)
     for rows in chunks:
         writer.see(rows)
     return writer.close()
@@ -36,10 +40,20 @@ def test_only_the_files_of_an_earlier_try_are_cleared(tmp_path):
     write(tmp_path, 0, [chunk()])
     write(tmp_path, 1, [chunk(), chunk(happened=NOON - DAY)])
     write(tmp_path, 1, [chunk()], generation=1)
-    clear_batch(str(tmp_path), 0, 1)
-    assert [file.batch for file in files_of(str(tmp_path), 0, 9)] == [0]
-    assert [file.batch for file in files_of(str(tmp_path), 1, 9)] == [1]
-    clear_batch(str(tmp_path / "nowhere"), 0, 1)
+    clear_uncommitted(str(tmp_path), 0, Ledger(batch=0))
+    assert [file.batch for file in files_of(str(tmp_path), 0, NINE)] == [0]
+    assert [file.batch for file in files_of(str(tmp_path), 1, NINE)] == [1]
+    clear_uncommitted(str(tmp_path / "nowhere"), 0, Ledger(batch=0))
+
+
+def test_only_the_files_of_the_run_that_committed_a_batch_are_read(tmp_path):
+    write(tmp_path, 0, [chunk()], attempt="aa")
+    write(tmp_path, 1, [chunk(), chunk()], attempt="aa")
+    write(tmp_path, 1, [chunk()], attempt="bb")
+    ledger = Ledger(batch=1, attempts=[(0, "aa"), (1, "bb")])
+    assert [(f.batch, "@bb" in f.path) for f in files_of(str(tmp_path), 0, ledger)] == [(0, False), (1, True)]
+    clear_uncommitted(str(tmp_path), 0, ledger)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 2
 
 
 @pytest.mark.parametrize("lane", ["l" * 230, "उत्तर प्रदेश की पहली दुकानें", "north/1@x", "-000001"])
@@ -47,7 +61,7 @@ def test_a_lane_of_any_name_is_archived_and_read_back(tmp_path, lane):
     other = lane + "2"
     for name in (lane, other):
         write(tmp_path, 0, [chunk(name), chunk(name, happened=NOON - DAY)], lane=name)
-    lanes = lanes_of(files_of(str(tmp_path), 0, 9))
+    lanes = lanes_of(files_of(str(tmp_path), 0, NINE))
     assert set(lanes) == {(0, lane), (0, other)}
     assert [len(rows) for rows in lanes[(0, lane)]()] == [3, 3]
 
@@ -57,7 +71,7 @@ def test_a_lane_whose_earlier_files_have_its_whole_name_stays_one_lane(tmp_path)
     (early,) = write(tmp_path, 0, [chunk(lane)], lane=lane)
     Path(early).rename(early.replace(Path(early).name, f"g0-b000000000000-s0-{lane}-000000.parquet"))
     write(tmp_path, 1, [chunk(lane)], lane=lane)
-    lanes = lanes_of(files_of(str(tmp_path), 0, 9))
+    lanes = lanes_of(files_of(str(tmp_path), 0, NINE))
     assert list(lanes) == [(0, lane)] and [len(rows) for rows in lanes[(0, lane)]()] == [3, 3]
 
 
@@ -76,16 +90,16 @@ def remote(tmp_path, monkeypatch):
 
 def test_the_files_of_a_remote_archive_are_opened_where_the_archive_is(remote):
     (path,) = write(remote, 0, [chunk("l" * 230)], lane="l" * 230)
-    (file,) = files_of(remote, 0, 9)
+    (file,) = files_of(remote, 0, NINE)
     assert path.startswith("bucket/") and file.url == f"{remote}/{path.removeprefix('bucket/archive/')}"
     ((lane, chunks),) = lanes_of([file]).items()
     assert lane == (0, "l" * 230) and [len(rows) for rows in chunks()] == [3]
-    clear_batch(remote, 0, 0)
-    assert files_of(remote, 0, 9) == []
+    clear_uncommitted(remote, 0, Ledger())
+    assert files_of(remote, 0, NINE) == []
 
 
 def test_the_files_of_a_remote_archive_are_entered_in_its_delta_log(remote):
-    archivelog.publish(remote, 0, 0, write(remote, 0, [chunk()]))
+    archivelog.publish(remote, 0, Ledger(batch=0), write(remote, 0, [chunk()]))
     write(remote, 1, [chunk()])
-    archivelog.publish(remote, 0, 1)
+    archivelog.publish(remote, 0, Ledger(batch=1))
     assert deltalake.DeltaTable(remote).to_pyarrow_table().num_rows == 6

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from crash_driver import Here, Listed
+from feeding import SECOND, Feeding, at
 from landing import START, land, lane_rows
 
 import eventide as ev
@@ -22,59 +22,6 @@ from eventide.engine.lease import StateInUse
 from eventide.engine.run import Run
 from eventide.engine.session import SparkUnavailable, refuse_connect
 from eventide.engine.store import StoreError
-
-SECOND = 1_000_000
-KINDS = {"ts": pl.Datetime("us", "UTC"), "at": pl.Datetime("us", "UTC"), "bank": pl.String, "paise": pl.Int64}
-
-
-def at(second: float) -> datetime:
-    return datetime.fromtimestamp(START / SECOND + second, UTC)
-
-
-class Feeding:
-    """A landing directory and a run over it, batch by batch, with a clock that we set."""
-
-    def __init__(self, root: Path, *outputs: Any, **source: Any) -> None:
-        self.root, self.number, self.files, self.now = root, 0, 0, START + 10_000 * SECOND
-        (root / "in").mkdir(parents=True)
-        self.source = source
-        self.pipe = self.pipeline()
-
-    def pipeline(self, window: Any = None, by: Any = "bank", more: Any = (), allowed: str = "1 minute") -> ev.Pipeline:
-        payments = ev.files(
-            "payments", str(self.root / "in"), event_time="ts", arrival="at", lane="directory",
-            **{"watermark": ev.bounded("0 s"), **self.source},
-        )  # fmt: skip
-        minutes = payments.window(window or ev.tumbling("10 s"), by=by).agg(n=ev.count(), total=ev.sum("paise"))
-        outputs = [minutes.to("out", late=ev.accumulate(allowed, refused=ev.divert()))]
-        return ev.Pipeline("bad", *outputs, *(f(minutes) for f in more), state=str(self.root / "state"), buckets=1)
-
-    def land(self, lane: str, *rows: tuple[float | None, float, str | None, int | None]) -> None:
-        (self.root / "in" / lane).mkdir(exist_ok=True)
-        facts = [(None if ts is None else at(ts), at(arrived), bank, paise) for ts, arrived, bank, paise in rows]
-        path = self.root / "in" / lane / f"{self.files:03d}.parquet"
-        pl.DataFrame(facts, schema=KINDS, orient="row").write_parquet(path)
-        os.utime(path, (1_700_000_000 + self.files,) * 2)
-        self.files += 1
-
-    def open(self, pipe: Any = None) -> Run:
-        self.run = Run(pipe or self.pipe, Here(), str(self.root / "state"), clock=lambda: self.now)
-        self.run.open()
-        return self.run
-
-    def batch(self, *lanes: str, drain: bool = False) -> Any:
-        """A batch of the newest file of each of these lanes."""
-        files = [max((self.root / "in" / lane).iterdir()) for lane in lanes]
-        listed = [(str(p), p.stat().st_mtime_ns // 1000) for p in files]
-        self.now += SECOND
-        return self.run.batch(Listed(listed), self.run.ledger.batch + 1, drain=drain)
-
-    def said(self, what: str = "panes/out") -> list[dict[str, Any]]:
-        files = sorted((self.root / "state" / what).rglob("*.parquet"))
-        return pl.concat([pl.read_parquet(f) for f in files], how="diagonal").to_dicts() if files else []
-
-    def rows(self) -> dict[str, int]:
-        return dict(self.run.ledger.rows)
 
 
 @pytest.fixture
@@ -166,8 +113,8 @@ def test_two_runs_on_one_state_directory_are_refused_and_the_second_says_who_hol
 def test_a_run_whose_lease_was_taken_over_stops_before_it_writes(feeding: Feeding) -> None:
     feeding.land("a", (1, 1, "x", 1))
     feeding.open()
-    lease = feeding.root / "state/lease.json"
-    lease.write_text(json.dumps({**json.loads(lease.read_text()), "holder": "another"}))
+    (lease,) = (feeding.root / "state/lease").iterdir()
+    lease.with_name("00000002-00000000.json").write_text(json.dumps({**json.loads(lease.read_text()), "holder": "another"}))
     with pytest.raises(StateInUse, match="took over"):
         feeding.batch("a")
     assert not list((feeding.root / "state/journal").glob("begin-*"))
@@ -175,14 +122,16 @@ def test_a_run_whose_lease_was_taken_over_stops_before_it_writes(feeding: Feedin
 
 def test_a_damaged_lease_is_an_error_that_says_what_to_remove(feeding: Feeding) -> None:
     feeding.land("a", (1, 1, "x", 1))
-    (feeding.root / "state").mkdir()
-    (feeding.root / "state/lease.json").write_text("{")
-    with pytest.raises(StateInUse, match=r"lease\.json.*remove that file"):
+    (feeding.root / "state/lease").mkdir(parents=True)
+    (feeding.root / "state/lease/00000001-00000000.json").write_text("{")
+    with pytest.raises(StateInUse, match=r"lease/00000001-00000000\.json.*remove that file"):
         feeding.open()
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file() and p.name != "lease.json"}
+    return {
+        str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file() and p.parent.name != "lease"
+    }
 
 
 @pytest.fixture
@@ -218,7 +167,7 @@ def newer_format(feeding: Feeding) -> None:
 
 
 def no_definition(feeding: Feeding) -> None:
-    (feeding.root / "state/journal/definition.json").unlink()
+    (feeding.root / "state/journal/definition-000001.json").unlink()
 
 
 def no_commits(feeding: Feeding) -> None:
@@ -236,8 +185,8 @@ DAMAGES = {
     cut_short: r"commit-0+2\.json is damaged.*Nothing was overwritten.*--start-over",
     one_bit: r"commit-0+2\.json is damaged.*checksum",
     emptied: r"commit-0+2\.json is damaged",
-    newer_format: r"has format 99; this Eventide reads up to 1\. Upgrade",
-    no_definition: r"definition\.json.*is missing",
+    newer_format: r"has format 99; this Eventide reads up to 2\. Upgrade",
+    no_definition: r"definition-\*\.json.*are missing",
     no_commits: r"holds no commit: earlier records are missing",
     lost_commits: r"begun batch 2, but its newest commit is of batch 0",
 }

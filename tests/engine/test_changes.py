@@ -15,7 +15,7 @@ from test_bad_input_of_a_run import Feeding, contents
 
 import eventide as ev
 from eventide.definition import Aggregation, Output, Stream
-from eventide.engine.changes import DefinitionChanged, check_definition, describe_definition
+from eventide.engine.changes import DefinitionChanged, check_definition, describe_definition, refuse_older
 from eventide.engine.settings import FREE, NEW, PARTS, REFUSED, RULES
 from eventide.pipeline import Pipeline
 from eventide.sources.base import Source
@@ -198,9 +198,8 @@ def test_no_password_is_noted() -> None:
 
 
 def test_a_state_of_an_earlier_eventide_is_refused_with_the_command() -> None:
-    older = {key: value for key, value in facts_of(piped(landing())).items() if key != "settings"}
-    with pytest.raises(DefinitionChanged, match=r"earlier Eventide.*--start-over"):
-        check_definition(older, facts_of(piped(landing())), "state")
+    with pytest.raises(DefinitionChanged, match=r"format 1, of an earlier Eventide.*--start-over"):
+        refuse_older({**facts_of(piped(landing())), "format": 1}, "state")
 
 
 def second(minutes: Any) -> Output:

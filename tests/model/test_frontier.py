@@ -128,8 +128,15 @@ def test_an_arrival_behind_what_was_swept_is_raised_to_it_and_counted() -> None:
     e.event(Event(100, 1, lane="a"))
     e.event(Event(40, 1, lane="b"))
     assert e.state.lanes[B].last_arrival == 100 and e.state.rows["raised"] == 1
-    e.event(Event(90, 2, lane="a", offset=1))
-    assert e.state.lanes[A].last_arrival == 100 and e.state.rows["raised"] == 1, "within a lane it is raised, not counted"
+    e.event(Event(90, 2, lane="b", offset=1))
+    assert e.state.lanes[B].last_arrival == 100 and e.state.rows["raised"] == 1, "within a lane it is raised, not counted"
+
+
+def test_inside_an_instant_a_lane_that_sorts_before_the_sweeps_end_is_raised_past_the_instant() -> None:
+    e = engine()
+    e.event(Event(100, 1, lane="b"))
+    e.event(Event(100, 1, lane="a"))
+    assert e.state.lanes[A].last_arrival == 101 and e.state.rows["raised"] == 1
 
 
 def test_time_begins_with_the_first_arrival_not_with_a_heartbeat() -> None:

@@ -1,7 +1,7 @@
 """The archive: every event as it arrived, in Parquet files by day of arrival and day of event; never late, never corrected.
 
-A batch writes files whose names follow from the generation, the batch, the lane and the chunk. A batch that is run again begins without the files
-of its earlier try: a transform that was mended in between may cut its rows otherwise. Files of a batch that was never committed are not read.
+A batch writes files whose names follow from the generation, the batch, the lane, the chunk and the run that wrote them. Those of a batch that was
+never committed are not read, nor those of a run that did not commit it: a transform that was mended in between may cut its rows otherwise.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from eventide.engine.journal import Journal
+from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
-from eventide.engine.store import LONGEST, file_system, put
+from eventide.engine.store import LONGEST, attempted, file_system, put
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
 
-NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})\.parquet$")
+NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
 SHORTENED = "@"
 """Stands in a file's name where its lane was cut short; in a whole one it would be quoted."""
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
@@ -42,6 +43,7 @@ class ArchiveWriter:
     lane: LaneId
     source: str
     generation: int = 0
+    attempt: str = ""
     chunk: int = field(default=0, init=False)
     written: list[str] = field(default_factory=list, init=False)
 
@@ -52,7 +54,7 @@ class ArchiveWriter:
             pl.col("_event_time").dt.strftime("%Y-%m-%d").fill_null(NO_DAY).alias("__happened"),
         )
         place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}"
-        name = f"{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}.parquet"
+        name = f"{attempted(f'{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}', self.attempt)}.parquet"
         files, base = file_system(self.root)
         for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
             directory = f"{base}/arrival_day={arrived}/event_day={happened}"
@@ -136,35 +138,40 @@ def archived_files(pipeline: Any) -> list[ArchivedFile]:
             "events that arrived before that are not in it."
         )
     journal = Journal(record_files(str(pipeline.state)))
-    facts, last = journal.definition() or {}, journal.last()
-    generation, upto = facts.get("generation", 0), last["ledger"]["batch"] if last else -1
-    return files_of(pipeline.archive, generation, upto)
+    facts = journal.definition() or {}
+    return files_of(pipeline.archive, facts.get("generation", 0), journal.ledger() or Ledger())
 
 
-def files_of(root: str, generation: int, upto: int) -> list[ArchivedFile]:
-    """The files of one generation up to a batch, lane by lane in order."""
-    files, base = file_system(root)
-    listed = files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))
-    return by_name(root, [info.path for info in listed], generation, upto)
+def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
+    """The files of one generation's committed batches, lane by lane in order."""
+    return by_name(root, _listed(root), generation, ledger)
 
 
-def clear_batch(root: str, generation: int, batch: int) -> None:
-    """Remove what an earlier try of a batch has left: its files are taken by their names, whichever try wrote them.
-
-    This lists the whole archive, so it is for batches that were begun before and for no others.
-    """
+def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
+    """Remove what runs have left of batches that they did not commit. This lists the whole archive, so it is for the start of a run."""
     files, _ = file_system(root)
-    for file in files_of(root, generation, batch):
-        if file.batch == batch:
-            files.delete_file(file.path)
+    for path in _listed(root):
+        match = NAME.search(path)
+        if match is not None and int(match[1]) == generation and not _stands(match, ledger):
+            files.delete_file(path)
 
 
-def by_name(root: str, paths: list[str], generation: int, upto: int) -> list[ArchivedFile]:
-    """Those of an archive's files that belong to a generation and its batches up to one."""
+def _listed(root: str) -> list[str]:
+    files, base = file_system(root)
+    return [info.path for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))]
+
+
+def _stands(match: re.Match[str], ledger: Ledger) -> bool:
+    """Whether a file is of a committed batch and of the run that committed it."""
+    return int(match[2]) <= ledger.batch and (match[6] or "") == ledger.attempt_of(int(match[2]))
+
+
+def by_name(root: str, paths: list[str], generation: int, ledger: Ledger) -> list[ArchivedFile]:
+    """Those of an archive's files that belong to a generation and its committed batches."""
     found = []
     for path in paths:
         match = NAME.search(path)
-        if match is not None and int(match[1]) == generation and int(match[2]) <= upto:
+        if match is not None and int(match[1]) == generation and _stands(match, ledger):
             lane, shortened = unquote(match[4]), SHORTENED in match[4]
             found.append(ArchivedFile(root, path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
@@ -224,4 +231,4 @@ def _true_lane(file: ArchivedFile) -> LaneId:
     return (file.lane[0], _read(file, ["_lane"])["_lane"][0]) if file.shortened else file.lane
 
 
-__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_batch", "lane_chunks"]
+__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]

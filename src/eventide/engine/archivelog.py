@@ -1,7 +1,7 @@
 """The archive's log where it is a Delta table: the files of committed batches, each entered once.
 
 Workers write the files, whatever the format. After a batch has been committed the driver enters its files in the table's log, together with
-the batch's number: files of an earlier try are written over before they are entered, and what a crash kept from being entered is entered next time.
+the batch's number: files of an earlier try are never entered, and what a crash kept from being entered is entered next time.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engine.archive import NO_DAY, ArchivedFile, by_name, files_of
+from eventide.engine.ledger import Ledger
 from eventide.engine.store import file_system
 from eventide.sinks.libraries import need
 
 DAYS = ("arrival_day", "event_day")
 
 
-def publish(root: str, generation: int, upto: int, written: list[str] | None = None) -> None:
-    """Enter the files of all batches up to this one that the log does not have yet: those given, or else all that are there."""
+def publish(root: str, generation: int, ledger: Ledger, written: list[str] | None = None) -> None:
+    """Enter the files of all committed batches that the log does not have yet: those given, or else all that are there."""
     deltalake = need("deltalake", "delta")
     known = deltalake.DeltaTable.is_deltatable(root)
     table = deltalake.DeltaTable(root) if known else None
     entered = None if table is None else table.transaction_version(_writer(generation))
-    files = files_of(root, generation, upto) if written is None else by_name(root, written, generation, upto)
+    files = files_of(root, generation, ledger) if written is None else by_name(root, written, generation, ledger)
     fresh = [file for file in files if entered is None or file.batch > entered]
     if not fresh:
         return

@@ -116,6 +116,7 @@ def _static(
     return FrameSource(
         name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
         arrival=arrival or source.arrival, time_unit=source.time_unit, max_ahead=source.max_ahead, transforms=source.transforms,
+        max_skew=None,  # history's arrivals have been lowered already, or are not measured by today's clock
         maps=source.maps,
         frame=frame, lane=column, offset=offset or getattr(source, "offset", None),
         lanes=tuple(known if known is not None else _lanes_in(frame, column)),

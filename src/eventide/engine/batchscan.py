@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, Feed
+from eventide.engine.feed import MODIFIED, PATH, SIZE, Feed
 from eventide.engine.filefeed import FileFeed
 from eventide.engine.filereading import LandedFile, by_lane, chunks_of
 from eventide.engine.filerows import rows_of_files
@@ -21,7 +21,7 @@ from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.store import Store
 from eventide.engine.union import united
 from eventide.kernel.columns import LANE, OFFSET, SOURCE, Shape
-from eventide.kernel.scan import LaneCarry
+from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import LaneId
 
 
@@ -37,32 +37,30 @@ class BatchScan:
     """Those that all sources share."""
 
     def __call__(
-        self, frame: Any, number: int, clock: int, ledger: Ledger
-    ) -> tuple[list[LaneAccount], dict[int, list[LandedFile]]]:
-        """The account of every lane that has rows in this batch, and the files that the batch consists of."""
-        landed = self._landed(frame)
-        accounts = self._scan_files(number, landed, ledger)
+        self, frame: Any, number: int, clock: int, ledger: Ledger, landed: dict[int, list[LandedFile]]
+    ) -> list[LaneAccount]:
+        """The account of every lane that has rows in this batch, which consists of these files and of the other rows of the frame."""
+        accounts = self._scan_files(number, clock, landed, ledger)
         rows = self._rows(frame, landed)
         if rows is not None:
             readings = {f.index: replace(f.reading, keep=self.columns) for f in self.feeds}
-            scan = RowScan(
-                self.engine.shape, self.engine.store, number, readings, ledger.carries, self.engine.floor(ledger), clock
-            )
+            scan = RowScan(self.engine.shape, self.engine.store, number, readings, ledger.carries, ledger.swept, clock)
             lines = rows.mapInArrow(scan, "line string").collect()
             accounts += [LaneAccount.from_json(row["line"]) for row in lines]
-        return accounts, landed
+        return accounts
 
-    def _landed(self, frame: Any) -> dict[int, list[LandedFile]]:
+    def landed(self, frame: Any) -> dict[int, list[LandedFile]]:
+        """The files that a batch consists of, as they are now."""
         feeds = {f.index: f for f in self.feeds if isinstance(f, FileFeed)}
         if not feeds or PATH not in frame.columns:
             return {}
         found: dict[int, list[LandedFile]] = {index: [] for index in feeds}
-        for row in frame.where(f"{PATH} IS NOT NULL").select(SOURCE, PATH, MODIFIED).collect():
-            found[row[SOURCE]].append(feeds[row[SOURCE]].landed(row[PATH], row[MODIFIED]))
+        for row in frame.where(f"{PATH} IS NOT NULL").select(SOURCE, PATH, MODIFIED, SIZE).collect():
+            found[row[SOURCE]].append(feeds[row[SOURCE]].landed(row[PATH], row[MODIFIED], row[SIZE]))
         return {index: sorted(files, key=lambda f: (f.modified, f.path)) for index, files in found.items()}
 
-    def _scan_files(self, number: int, landed: dict[int, list[LandedFile]], ledger: Ledger) -> list[LaneAccount]:
-        engine, floor = self.engine, self.engine.floor(ledger)
+    def _scan_files(self, number: int, clock: int, landed: dict[int, list[LandedFile]], ledger: Ledger) -> list[LaneAccount]:
+        engine = self.engine
         tasks: list[Callable[[], str]] = []
         for feed in self.feeds:
             if isinstance(feed, FileFeed) and feed.in_worker:
@@ -70,7 +68,7 @@ class BatchScan:
                 reading = replace(feed.reading, kinds=read_kinds(self.pipeline, feed), keep=self.columns, coded=coded)
                 for lane, files in by_lane(feed.index, landed.get(feed.index, [])).items():
                     carry = ledger.carries.get(lane, LaneCarry())
-                    about = (engine.shape, engine.store, number, lane, carry, floor)
+                    about = (engine.shape, engine.store, number, lane, carry, Arrivals.of(lane, ledger.swept, clock))
                     tasks.append(partial(_scan_file_lane, *about, files, feed.source.format, reading))
         return [LaneAccount.from_json(line) for line in engine.runner.run(tasks)]
 
@@ -78,7 +76,9 @@ class BatchScan:
         """The rows that come through Spark in this batch, as one DataFrame, lanes whole and in order."""
         parts = []
         if any(not isinstance(f, FileFeed) for f in self.feeds):
-            rows = frame.where(f"{SOURCE} >= 0 AND {PATH} IS NULL").drop(PATH, MODIFIED) if PATH in frame.columns else frame
+            rows = (
+                frame.where(f"{SOURCE} >= 0 AND {PATH} IS NULL").drop(PATH, MODIFIED, SIZE) if PATH in frame.columns else frame
+            )
             parts.append(self._in_order(rows))
         for feed in self.feeds:
             if isinstance(feed, FileFeed) and not feed.in_worker and landed.get(feed.index):
@@ -98,12 +98,12 @@ def _scan_file_lane(
     number: int,
     lane: LaneId,
     carry: LaneCarry,
-    floor: int,
+    arrivals: Arrivals,
     files: list[LandedFile],
     format: str,
     reading: Reading,
 ) -> str:
     chunks = chunks_of(files, format, reading, carry.last_offset + 1)
-    account = scan_lane(shape, store, number, lane, carry, floor, chunks)
+    account = scan_lane(shape, store, number, lane, carry, arrivals, chunks)
     account.observed = reading.observed()
     return account.to_json()

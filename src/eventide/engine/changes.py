@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from typing import Any
 
@@ -47,6 +49,15 @@ def describe_definition(
     }
 
 
+def refuse_older(stored: dict[str, Any] | None, state: str) -> None:
+    """Stop before anything is touched where an older format did not note all that the state depends on."""
+    if stored is not None and "format" in stored:
+        raise DefinitionChanged(
+            f"the state in {state} has format {stored['format']}, of an earlier Eventide, which did not note every setting, so that nobody can "
+            f"tell whether it still fits. Nothing was changed. Go on with the Eventide that made it, or {START_OVER}"
+        )
+
+
 def check_definition(
     stored: dict[str, Any] | None, mine: dict[str, Any], state: str, batch: int = -1, waiting: int = 0
 ) -> dict[str, Any]:
@@ -56,11 +67,6 @@ def check_definition(
     """
     if stored is None:
         return mine
-    if "settings" not in stored:
-        raise DefinitionChanged(
-            f"the state in {state} was made by an earlier Eventide, which did not note every setting, so that nobody can tell whether it still "
-            f"fits. Nothing was changed. Go on with the Eventide that made it, or {START_OVER}"
-        )
     changes = _changes(stored["settings"], mine["settings"])
     wrong = [
         *_of_names(stored, mine),
@@ -140,7 +146,8 @@ def _of_kept_facts(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
 
 
 def _of_outputs(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
-    widest = max((facts["allowed"] for facts in stored["outputs"].values()), default=0)
+    kept = {0, *(facts["allowed"] for facts in stored["outputs"].values())}
+    widest = max(kept)
     wrong = []
     for name, facts in mine["outputs"].items():
         if name in stored["outputs"]:
@@ -155,6 +162,11 @@ def _of_outputs(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
                 f"The new output {name!r} allows {show_duration(facts['allowed'])} of lateness, and the state was kept for "
                 f"{show_duration(widest)}: the windows between are gone. Allow at most that much."
             )
+        elif facts["allowed"] not in kept:
+            wrong.append(
+                f"The new output {name!r} allows {show_duration(facts['allowed'])} of lateness, and the state tells rows that came late apart "
+                f"only by {', '.join(map(show_duration, sorted(kept)))}. Allow one of these."
+            )
     return wrong
 
 
@@ -166,3 +178,13 @@ def _of_waiting(stored: dict[str, Any], mine: dict[str, Any], waiting: int) -> l
         f"{waiting:,} rows wait to be judged, and were kept without the columns that only a diverted row needs. Let the old definition judge "
         "them first (eventide run FILE --until-caught-up), then change it."
     ]
+
+
+def digest(facts: dict[str, Any]) -> str:
+    """What tells one definition from another in the record of a batch; functions (transforms, maps) are not part of it.
+
+    >>> digest({"settings": {"a": 1, "b": 2}, "lanes": {}}) == digest({"lanes": {"s": ["0"]}, "settings": {"b": 2, "a": 1}})
+    True
+    """
+    said = {name: facts.get(name) for name in ("sources", "columns", "outputs", "whole_rows", "settings")}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]

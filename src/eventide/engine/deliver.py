@@ -19,8 +19,9 @@ from eventide.kernel.columns import Shape
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
 from eventide.sinks.shape import PaneShape
 
-LATE_IDENTITY = ("_source", "_lane", "_offset")
-DEAD_IDENTITY = ("source", "lane", "offset")
+LATE_IDENTITY = ("_source", "_lane", "_offset", "_generation")
+DEAD_IDENTITY = ("source", "lane", "offset", "generation")
+"""The generation is part of it: a run that started over refuses a row for other reasons, and says so anew."""
 
 
 def pane_shape(shape: Shape, kinds: dict[str, pl.DataType], accumulation: str) -> PaneShape:
@@ -70,14 +71,22 @@ class Deliverer:
         if sink is not None:
             self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
 
-    def deliver(self, result: BatchResult, clock: int, after_each: Callable[[], None] = lambda: None) -> None:
+    def deliver(
+        self,
+        result: BatchResult,
+        clock: int,
+        before_each: Callable[[], None] = lambda: None,
+        after_each: Callable[[], None] = lambda: None,
+    ) -> None:
         """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
         for name, outlet in self.outlets.items():
+            before_each()
             facts = Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
             self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
                 outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
             after_each()
+        before_each()
         if self.dead is not None and result.dead:
             facts = Delivery(self.pipeline, "dead_letters", result.ledger.batch, clock, result.ledger.frontier.watermark)
             self.dead.append(self.store.batches(result.dead, self.dead_schema), facts)

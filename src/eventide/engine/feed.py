@@ -14,7 +14,7 @@ from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
 
-PATH, MODIFIED = "__path", "__modified"
+PATH, MODIFIED, SIZE = "__path", "__modified", "__size"
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Feed(Protocol):
     def frame(self, spark: Any) -> Any:
         """A streaming DataFrame: rows with their place, or (for files) where the rows are."""
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
-        """Looked at after the batch's clock was read."""
+    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
+        """Looked at once for each batch, after its clock was read; a batch that is run again goes by what was seen then."""
 
 
 def arrow_kinds(spark_schema: Any) -> dict[str, pl.DataType]:

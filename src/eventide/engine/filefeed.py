@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, Reach, arrow_kinds, parse_ddl, reading_of
+from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, parse_ddl, reading_of
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.ledger import Ledger
@@ -81,14 +81,15 @@ class FileFeed:
             F.lit(self.index).cast("long").alias(SOURCE),
             F.col("path").alias(PATH),
             F.expr("unix_micros(modificationTime)").alias(MODIFIED),
+            F.col("length").alias(SIZE),
         )
 
-    def landed(self, path: str, modified: int) -> LandedFile:
+    def landed(self, path: str, modified: int, size: int) -> LandedFile:
         """A file that Spark found."""
         local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
-        return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane))
+        return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane), size)
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
+    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
         """A lane is at its end when every file of it that is listed has been read."""
         remembered = ledger.sources.get(self.source.name, {}).get("last", {})
         past = {lane: (modified, set(names)) for lane, (modified, names) in remembered.items()}

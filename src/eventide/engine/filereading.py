@@ -31,6 +31,8 @@ class LandedFile:
     modified: int
     """Microseconds since 1970."""
     lane: str
+    size: int = -1
+    """In bytes."""
 
 
 def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:

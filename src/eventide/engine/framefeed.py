@@ -38,7 +38,7 @@ class FrameFeed:
         """The user's rows with their place."""
         return placed(self.source.opened(spark), self.index, self.source.lane, self.source.offset, self.source.arrival)
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
+    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
 

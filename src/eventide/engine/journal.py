@@ -1,4 +1,9 @@
-"""Two small records for each batch: `begin`, before anything is read, and `commit`, last. A batch exists iff its commit does."""
+"""Two small records for each batch: `begin`, before anything is delivered, and `commit`, last. A batch exists iff its commit does.
+
+`begin` holds all that decides the batch. Until it is written nobody outside has seen anything of the batch, and it may be run again in
+any way; from then on it is run again as it was begun. Records are created once and never overwritten, so that of two runs on one state
+only one can write a record: the other finds that it has lost.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,8 @@ from typing import Any, Protocol
 from eventide.engine.ledger import Ledger
 from eventide.errors import EventideError
 
-VERSION = 1
+VERSION = 2
+OLD_DEFINITION = "definition.json"
 KEPT = 20
 """Commits kept for looking back; only the last is needed to go on."""
 
@@ -24,6 +30,10 @@ class JournalError(EventideError):
     """A record is missing, damaged, or of a newer format; nothing was overwritten."""
 
 
+class RecordTaken(EventideError):
+    """A record that this run was to write was written by another one."""
+
+
 class RecordFiles(Protocol):
     """Small files written whole or not at all."""
 
@@ -32,6 +42,9 @@ class RecordFiles(Protocol):
 
     def write(self, path: str, body: bytes) -> None:
         """Write a whole file at once, replacing an earlier one."""
+
+    def create(self, path: str, body: bytes) -> bool:
+        """Write a whole file at once if there is none of that name; says whether it was this call that wrote it."""
 
     def names(self, directory: str) -> list[str]:
         """The names in a directory; none if it does not exist."""
@@ -55,6 +68,22 @@ class LocalFiles:
 
     def write(self, path: str, body: bytes) -> None:
         """Write, flush to disk, rename, and flush the directory."""
+        os.replace(self._beside(path, body), self.root / path)
+        self._flush_names(path)
+
+    def create(self, path: str, body: bytes) -> bool:
+        """Write, flush to disk, and link: the file system lets only one link of a name win."""
+        beside = self._beside(path, body)
+        try:
+            os.link(beside, self.root / path)
+        except FileExistsError:
+            return False
+        finally:
+            beside.unlink()
+        self._flush_names(path)
+        return True
+
+    def _beside(self, path: str, body: bytes) -> Path:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
@@ -62,8 +91,10 @@ class LocalFiles:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, target)
-        directory = os.open(target.parent, os.O_RDONLY)
+        return beside
+
+    def _flush_names(self, path: str) -> None:
+        directory = os.open((self.root / path).parent, os.O_RDONLY)
         try:
             os.fsync(directory)
         finally:
@@ -72,7 +103,7 @@ class LocalFiles:
     def names(self, directory: str) -> list[str]:
         """The names in a directory."""
         here = self.root / directory
-        return sorted(p.name for p in here.iterdir()) if here.is_dir() else []
+        return sorted(p.name for p in here.iterdir() if not p.name.startswith(".")) if here.is_dir() else []
 
     def delete(self, path: str) -> None:
         """Remove a file."""
@@ -85,24 +116,30 @@ class Journal:
     def __init__(self, files: RecordFiles) -> None:
         self.files = files
 
-    def begin(self, batch: int, facts: dict[str, Any]) -> dict[str, Any]:
-        """Write the facts of a batch before it is read; a batch run again gets the facts of its first try."""
-        path = f"journal/begin-{batch:012d}.json"
-        earlier = self._read(path)
-        if earlier is not None:
-            return earlier
-        self.files.write(path, _packed(facts))
-        return facts
+    def begun(self, batch: int) -> dict[str, Any] | None:
+        """What decided an earlier try of a batch that may have delivered something; None: nobody has seen anything of it."""
+        return self._read(_begin(batch))
+
+    def begin(self, batch: int, facts: dict[str, Any]) -> None:
+        """Write down what decides a batch, before anything of it is delivered."""
+        self._create(_begin(batch), facts)
 
     def commit(self, ledger: Ledger, facts: dict[str, Any]) -> None:
         """The batch is done: write where everything stands."""
-        self.files.write(f"journal/commit-{ledger.batch:012d}.json", _packed({"ledger": ledger.to_json(), **facts}))
+        self._create(f"journal/commit-{ledger.batch:012d}.json", {"ledger": ledger.to_json(), **facts})
+
+    def _create(self, path: str, facts: dict[str, Any]) -> None:
+        if not self.files.create(path, _packed(facts)):
+            raise RecordTaken(
+                f"another run has written {path} of this state directory: it goes on with the batches, and this run stops without "
+                "writing anything more."
+            )
 
     def tidy(self, batch: int) -> None:
         """Forget records that nobody needs any more."""
         for name in self.files.names("journal"):
             number = _number(name)
-            if number is not None and number < batch - KEPT:
+            if number is not None and number < batch - KEPT and not name.startswith("definition-"):
                 self.files.delete(f"journal/{name}")
 
     def last(self) -> dict[str, Any] | None:
@@ -125,19 +162,33 @@ class Journal:
             )
         return self._read(f"journal/{commits[-1]}")
 
+    def ledger(self) -> Ledger | None:
+        """Where everything stands, by the newest commit."""
+        last = self.last()
+        if last is not None and "format" in last:
+            raise JournalError(f"the journal's newest commit has format {last['format']}, of an earlier Eventide. {_NEXT}")
+        return None if last is None else Ledger.from_json(last["ledger"])
+
     def definition(self) -> dict[str, Any] | None:
-        """What the state was made by."""
-        facts = self._read("journal/definition.json")
-        if facts is None and any(name.startswith("commit-") for name in self.files.names("journal")):
+        """What the state is made by: the newest record of it."""
+        names = self._definitions()
+        if not names and any(name.startswith("commit-") for name in self.files.names("journal")):
             raise JournalError(
-                "the journal holds commits, but its record journal/definition.json, which says what they mean, is missing. Nothing was "
+                "the journal holds commits, but its records journal/definition-*.json, which say what they mean, are missing. Nothing was "
                 f"overwritten. {_NEXT}"
             )
-        return facts
+        return self._read(f"journal/{names[-1]}") if names else None
 
     def define(self, facts: dict[str, Any]) -> None:
-        """Note what the state is made by."""
-        self.files.write("journal/definition.json", _packed(facts))
+        """Note what the state is made by from now on, unless that is known."""
+        if facts != self.definition():
+            number = 1 + max((_number(name) or 0 for name in self._definitions()), default=0)
+            self._create(f"journal/definition-{number:06d}.json", facts)
+
+    def _definitions(self) -> list[str]:
+        """Records of definitions, oldest first; the one without a number is of an older format."""
+        names = [n for n in self.files.names("journal") if n == OLD_DEFINITION or (n.startswith("definition-") and _number(n))]
+        return sorted(names, key=lambda name: _number(name) or 0)
 
     def _read(self, path: str) -> dict[str, Any] | None:
         body = self.files.read(path)
@@ -158,7 +209,7 @@ class Journal:
                 f"the journal's record {path} has format {version}; this Eventide reads up to {VERSION}. Upgrade Eventide to go on."
             )
         facts: dict[str, Any] = record["facts"]
-        return facts
+        return facts if version == VERSION else {**facts, "format": version}
 
 
 def _packed(facts: dict[str, Any]) -> bytes:
@@ -168,6 +219,10 @@ def _packed(facts: dict[str, Any]) -> bytes:
 
 def _text(facts: dict[str, Any]) -> bytes:
     return json.dumps(facts, separators=(",", ":")).encode()
+
+
+def _begin(batch: int) -> str:
+    return f"journal/begin-{batch:012d}.json"
 
 
 def _number(name: str) -> int | None:

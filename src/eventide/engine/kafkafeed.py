@@ -88,7 +88,7 @@ class KafkaFeed:
         )
         return records if self.decoding is None else transformed(records, self.decoding, source)
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile]) -> Reach:
+    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
         """A partition is at its end when the batch goes up to what the broker says is the end."""
         ends = end_offsets(self.spark, self.source)
         taken = next((o for o in offsets if any(topic in o for topic in self.source.topics)), {})

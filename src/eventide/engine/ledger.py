@@ -37,6 +37,23 @@ class Ledger:
     """Rows that came and rows that were late, for each source by its place."""
     sources: dict[str, Any] = field(default_factory=dict)
     """What each source remembers for itself: files read, offsets reached."""
+    joined_at: dict[str, int | None] = field(default_factory=dict)
+    """For each output that came when batches had been committed: W then. Windows that had closed by then it has said nothing of."""
+    attempts: list[tuple[int, str]] = field(default_factory=list)
+    """Which run's files are those of a batch: the first batch of each run that committed one, and its attempt."""
+
+    def attempt_of(self, batch: int) -> str:
+        """The attempt whose files a batch consists of.
+
+        >>> Ledger(attempts=[(0, "a"), (7, "b")]).attempt_of(6)
+        'a'
+        """
+        return next((attempt for first, attempt in reversed(self.attempts) if first <= batch), "")
+
+    def committed_by(self, batch: int, attempt: str) -> None:
+        """Note whose files a batch consists of."""
+        if self.attempt_of(batch) != attempt:
+            self.attempts.append((batch, attempt))
 
     @property
     def waiting(self) -> int:
@@ -47,6 +64,8 @@ class Ledger:
         """Take up outputs that are new, with what was judged before them; let go of those that left."""
         names = list(names)
         judged = Counter({name: self.rows[name] for name in JUDGED if self.rows[name]})
+        fresh = [name for name in names if name not in self.outputs and self.batch >= 0]
+        self.joined_at = {n: w for n, w in self.joined_at.items() if n in names} | dict.fromkeys(fresh, self.frontier.watermark)
         self.outputs = {name: self.outputs.get(name, Counter()) for name in names}
         self.joined = {name: self.joined.get(name, judged) for name in names}
 
@@ -67,6 +86,8 @@ class Ledger:
             "joined": {name: dict(counts) for name, counts in self.joined.items()},
             "by_source": {place: dict(counts) for place, counts in self.by_source.items()},
             "sources": self.sources,
+            "joined_at": self.joined_at,
+            "attempts": self.attempts,
         }
 
     @classmethod
@@ -86,4 +107,6 @@ class Ledger:
             joined={name: Counter(counts) for name, counts in raw["joined"].items()},
             by_source={place: Counter(counts) for place, counts in raw["by_source"].items()},
             sources=raw["sources"],
+            joined_at=raw["joined_at"],
+            attempts=[(first, attempt) for first, attempt in raw["attempts"]],
         )

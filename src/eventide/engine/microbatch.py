@@ -21,7 +21,7 @@ from eventide.kernel.fire import Moment
 from eventide.model.event import LaneId, Position, end_of
 from eventide.model.frontier import Frontier
 from eventide.model.sweep import BEFORE_ALL, Swept, common_position, sweep
-from eventide.model.time import MAX_TIME, MIN_TIME, plus
+from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding
 
 
@@ -52,6 +52,8 @@ class BatchResult:
     garbage: list[str]
     """Files that no part refers to any more, to be removed after the commit."""
     counts: Counter[str]
+    waiting: int
+    """Rows beyond the sweep, counted where they are stored."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,11 @@ class Engine:
         frontier = Frontier([s.timing for s in self.shape.plan.sources], self.shape.plan.when_all_idle)
         return Ledger(frontier=frontier.state, outputs={o.name: Counter() for o in self.shape.plan.outputs})
 
-    def floor(self, ledger: Ledger) -> int:
-        """The least arrival that a row read from now on can have without lying behind the sweep."""
-        if ledger.swept is None or ledger.swept[0] in (MIN_TIME, MAX_TIME):
-            return MIN_TIME
-        return plus(ledger.swept[0], 1) if ledger.swept == end_of(ledger.swept[0]) else ledger.swept[0]
-
     def process(self, before: Ledger, given: BatchInput) -> BatchResult:
         """Advance the frontier through what was read, then settle every bucket of keys."""
         ledger = copy.deepcopy(before)
         ledger.batch = given.number
+        ledger.committed_by(given.number, self.store.attempt)
         ledger.sources.update(given.sources)
         self._take_accounts(ledger, given)
         batch, swept = self._advance(ledger, before, given)
@@ -106,7 +103,7 @@ class Engine:
         if given.drain:
             frontier.drain()
         moment = Moment(was, frontier.watermark, given.clock)
-        batch = Batch(given.number, moment, tuple(swept.steps), ledger.swept, upto, self.diverts, self.kinds)
+        batch = Batch(given.number, moment, tuple(swept.steps), ledger.swept, upto, self.diverts, self.kinds, ledger.joined_at)
         ledger.swept = upto
         return batch, swept
 
@@ -175,6 +172,7 @@ class Engine:
             [path for account in given.accounts for path in account.dead],
             sorted(known - live),
             ledger.rows - before.rows,
+            sum(a.waiting for a in settled),
         )
 
     def _files(self, settled: list[BucketAccount], what: str) -> dict[str, list[str]]:
@@ -186,7 +184,9 @@ class Engine:
         return found
 
     def _alive(self, part: Part, batch: Batch) -> bool:
-        """Whether a later batch may still ask for a part."""
+        """Whether a later batch may still ask for a part; what was kept for an output that is no more goes with it."""
+        if part.output and part.output not in {o.name for o in self.shape.plan.outputs}:
+            return False
         if part.kind in ("rows", "firsts"):
             return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
         window, now = self.shape.plan.window, batch.moment.now

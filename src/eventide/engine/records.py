@@ -48,9 +48,26 @@ class HadoopFiles:
 
     def write(self, path: str, body: bytes) -> None:
         """Write a whole file at once, replacing an earlier one."""
+        self._put(path, body, overwrite=True)
+
+    def create(self, path: str, body: bytes) -> bool:
+        """Write a whole file at once if there is none of that name."""
+        from py4j.protocol import Py4JJavaError
+
+        if self._files.exists(self._path(path)):
+            return False
+        try:
+            self._put(path, body, overwrite=False)
+        except Py4JJavaError as error:
+            if "FileAlreadyExists" in str(error.java_exception.getClass().getName()):
+                return False
+            raise
+        return True
+
+    def _put(self, path: str, body: bytes, *, overwrite: bool) -> None:
         place = self._path(path)
         self._files.mkdirs(place.getParent())
-        stream = self._files.createAtomic(place, True)
+        stream = self._files.createAtomic(place, overwrite)
         try:
             stream.write(body)
         except BaseException:

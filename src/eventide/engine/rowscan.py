@@ -13,8 +13,8 @@ from eventide.engine.scanning import write_found
 from eventide.engine.store import Store
 from eventide.engine.worker import ready_for_the_next
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE, Shape
-from eventide.kernel.scan import LaneCarry, LaneScanner
-from eventide.model.event import LaneId
+from eventide.kernel.scan import Arrivals, LaneCarry, LaneScanner
+from eventide.model.event import LaneId, Position
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RowScan:
     batch: int
     readings: dict[int, Reading]
     carries: dict[LaneId, LaneCarry]
-    floor: int
+    swept: Position | None
     clock: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -38,8 +38,8 @@ class RowScan:
             for key, rows in frame.partition_by([SOURCE, LANE], as_dict=True, maintain_order=True).items():
                 lane = (int(key[0]), str(key[1]))
                 if lane not in scanners:
-                    carry = self.carries.get(lane, LaneCarry())
-                    scanners[lane] = LaneScanner(self.shape, lane, carry, self.floor, self.shape.witness(self.batch, lane))
+                    carry, arrivals = self.carries.get(lane, LaneCarry()), Arrivals.of(lane, self.swept, self.clock)
+                    scanners[lane] = LaneScanner(self.shape, lane, carry, arrivals, self.shape.witness(self.batch, lane))
                 scanners[lane].read(self._chunk(lane, rows, scanners[lane]))
         lines, asked = [], set()
         for lane, scanner in scanners.items():

@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.archive import clear_batch
+from eventide.engine.archive import clear_uncommitted
 from eventide.engine.batchscan import BatchScan
-from eventide.engine.changes import check_definition, describe_definition
+from eventide.engine.beginning import Beginning
+from eventide.engine.changes import check_definition, describe_definition, digest, refuse_older
 from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feeds import open_feed
-from eventide.engine.filereading import LandedFile
 from eventide.engine.framefeed import warn_of_batches
 from eventide.engine.journal import Journal, JournalError
 from eventide.engine.kafkafeed import parse_offsets
@@ -36,7 +36,6 @@ from eventide.engine.union import union_of
 from eventide.engine.watch import settle, watch_of
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SEEN, SOURCE, TIME, Shape
 from eventide.measure.live import LATENESS
-from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.shape import INSTANT
 
@@ -63,8 +62,10 @@ class Run:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
         files = record_files(self.state, self.spark)
-        self.journal, self.store = Journal(files), Store(self.state)
+        self.journal = Journal(files)
+        refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
+        self.store = Store(self.state, self.lease.attempt)
         try:
             self._open()
         except BaseException:
@@ -75,12 +76,12 @@ class Run:
         definition = self.pipeline
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
         self.kinds = common_kinds(self.feeds, definition.aggregation)
-        facts = self.journal.definition()
+        stored, last = self.journal.definition(), self.journal.last()
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
-        last = self.journal.last()
-        before = Ledger.from_json(last["ledger"]) if last else Ledger()
-        facts = check_definition(facts, mine, self.state, before.batch, before.waiting)
+        before = self.journal.ledger() or Ledger()
+        facts = check_definition(stored, mine, self.state, before.batch, before.waiting)
+        self.definition, self.digest = facts, digest(facts)
         self.generation = facts["generation"]
         plan = self._plan(facts)
         self.shape = Shape(
@@ -89,6 +90,7 @@ class Run:
             definition.aggregation.stream.dedupe_keys,
             facts["buckets"],
             tuple(s.max_ahead for s in definition.aggregation.stream.sources),
+            tuple(s.max_skew for s in definition.aggregation.stream.sources),
             watch_of(definition, self.store, self.generation),
             computed_with(definition),
         )
@@ -100,8 +102,9 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self._settle_watch()
         self._open_sinks()
-        self.journal.define(facts)
-        self._clear_orphans()
+        if stored is None:
+            self.journal.define(facts)
+        self._clear_leftovers()
 
     def _plan(self, facts: dict[str, Any]) -> Plan:
         plan: Plan = self.pipeline.plan(self.generation)
@@ -154,38 +157,61 @@ class Run:
 
     def batch(self, frame: Any, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
-        self.lease.renew()
-        now = max(self.clock(), self.last_clock)
-        fresh = {"clock": now, "generation": self.generation}
-        facts = self.journal.begin(number, fresh)
-        self._clear_leftovers(number, again=facts is not fresh)
+        self.lease.check()
+        begun = self.journal.begun(number)
+        beginning = self._begin(frame, number, drain, begun)
         self.hook("begin")
-        clock = facts["clock"]
-        accounts, landed = self.scan(frame, number, clock, self.ledger)
+        accounts = self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
         self.hook("scan")
-        given = self._input(number, clock, accounts, landed, drain)
-        result = self.engine.process(self.ledger, given)
+        result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
         self.hook("store")
-        self._deliver(result, clock)
+        if begun is None:
+            self.journal.define(self.definition)
+            self.journal.begin(number, beginning.to_json())
+        self.hook("begun")
+        self._deliver(result, beginning.clock)
         self.hook("deliver")
         tell(self.pipeline, number, ((a.lane[0], a.observed) for a in accounts))
-        self.journal.commit(result.ledger, {"clock": clock})
+        self.lease.check()
+        self.journal.commit(result.ledger, {"clock": beginning.clock})
         self.hook("commit")
-        self.ledger, self.last_clock = result.ledger, clock
+        self.ledger, self.last_clock = result.ledger, beginning.clock
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
         self._settle_watch([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
-            self.on_progress(report(self, result, clock))
+            self.on_progress(report(self, result, beginning.clock))
         return result
+
+    def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
+        """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""
+        offsets, landed = self._offsets(number), self.scan.landed(frame)
+        if begun is not None:
+            beginning = Beginning.from_json(begun)
+            beginning.check_again(number, self.digest, offsets, landed)
+            return beginning
+        clock = max(self.clock(), self.last_clock)
+        reached = [(f, f.reach(self.ledger, offsets, landed.get(f.index, []), clock)) for f in self.feeds]
+        return Beginning(
+            clock,
+            self.generation,
+            self.digest,
+            offsets,
+            landed,
+            frozenset(lane for _, reach in reached for lane in reach.lanes),
+            frozenset(lane for _, reach in reached for lane in reach.at_end or ()),
+            frozenset(feed.index for feed, reach in reached if reach.at_end is None),
+            {feed.source.name: reach.memory for feed, reach in reached if reach.memory},
+            drain,
+        )
 
     def _settle_watch(self, written: list[str] | None = None) -> None:
         if self.shape.watch is not None:
-            settle(self.pipeline, self.store, self.generation, self.ledger.batch, written)
+            settle(self.pipeline, self.store, self.generation, self.ledger, written)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
-        self.deliverer.deliver(result, clock, lambda: self.hook("between sinks"))
+        self.deliverer.deliver(result, clock, self.lease.check, lambda: self.hook("between sinks"))
 
     def _evict(self, result: BatchResult) -> None:
         """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
@@ -196,43 +222,22 @@ class Run:
         for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
             self.store.delete_directory(directory)
 
-    def _clear_orphans(self) -> None:
-        """Files of committed batches that no part names: a run died between its commit and its eviction."""
-        live = {p.path.split("/")[1] for p in self.ledger.parts}
-        for name in self.store.directories("data"):
-            if name.isdigit() and int(name) <= self.ledger.batch and name not in live:
-                self.store.delete_directory(f"data/{name}")
+    def _clear_leftovers(self) -> None:
+        """Files that no committed batch has: a run died before its commit, or between its commit and its eviction.
+
+        What other runs have left of a batch for users to read is told apart by its name, and cleared where that is cheap.
+        """
         known = {p.path for p in self.ledger.parts}
-        self.store.delete(f for f in self.store.files("data") if f not in known and int(f.split("/")[1]) <= self.ledger.batch)
-
-    def _clear_leftovers(self, number: int, *, again: bool) -> None:
-        """A batch run again begins with nothing of its earlier try; the archive is listed only where there was one."""
-        if again and self.pipeline.archive is not None:
-            clear_batch(self.pipeline.archive, self.generation, number)
-        self.store.delete_directory(f"data/{number:012d}")
+        live = {path.split("/")[1] for path in known}
+        for name in self.store.directories("data"):
+            if name not in live:
+                self.store.delete_directory(f"data/{name}")
+        self.store.delete(f for f in self.store.files("data") if f not in known)
+        next_batch = f"batch={self.ledger.batch + 1}"
         for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in ("panes", "late") for o in self.pipeline.outputs)):
-            self.store.delete_directory(f"{directory}/batch={number}")
-
-    def _input(
-        self, number: int, clock: int, accounts: list[LaneAccount], landed: dict[int, list[LandedFile]], drain: bool
-    ) -> BatchInput:
-        offsets = self._offsets(number)
-        lanes: set[LaneId] = set()
-        at_end: set[LaneId] = set()
-        unsure: set[int] = set()
-        memory: dict[str, object] = {}
-        for feed in self.feeds:
-            reach = feed.reach(self.ledger, offsets, landed.get(feed.index, []))
-            lanes |= reach.lanes
-            if reach.at_end is None:
-                unsure.add(feed.index)
-            else:
-                at_end |= reach.at_end
-            if reach.memory:
-                memory[feed.source.name] = reach.memory
-        heard = {*lanes, *self.ledger.carries, *(a.lane for a in accounts), *self.ledger.frontier.lanes}
-        at_end |= {lane for lane in heard if lane[0] in unsure}
-        return BatchInput(number, clock, accounts, frozenset(at_end), frozenset(lanes), drain, memory)
+            self.store.delete_directory(f"{directory}/{next_batch}")
+        if self.pipeline.archive is not None:
+            clear_uncommitted(self.pipeline.archive, self.generation, self.ledger)
 
     def _offsets(self, number: int) -> list[dict[str, Any]]:
         body = self.journal.files.read(f"checkpoint/offsets/{number}")
@@ -244,10 +249,17 @@ class Run:
         self.lease.release()
 
 
+def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledger: Ledger) -> BatchInput:
+    """A source that cannot tell how far it was read is taken to have been read up to the clock."""
+    heard = {*beginning.lanes, *ledger.carries, *(a.lane for a in accounts), *ledger.frontier.lanes}
+    at_end = beginning.at_end | {lane for lane in heard if lane[0] in beginning.unsure}
+    return BatchInput(number, beginning.clock, accounts, at_end, beginning.lanes, beginning.drain, beginning.memory)
+
+
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
     own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), SEEN: pl.Int64()}
     ends = {"missed_first_end": pl.Int64(), "missed_last_end": pl.Int64()}
-    return late_rows(pl.DataFrame(schema={**kinds, **own, **ends})).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    return late_rows(pl.DataFrame(schema={**kinds, **own, **ends}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 
 
 _DEAD_FIELDS: dict[str, pa.DataType] = {
@@ -258,5 +270,6 @@ _DEAD_FIELDS: dict[str, pa.DataType] = {
     "event_time": INSTANT,
     "reason": pa.string(),
     "raw": pa.binary(),
+    "generation": pa.int64(),
 }
 DEAD_SCHEMA = pa.schema(_DEAD_FIELDS)

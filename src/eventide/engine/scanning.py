@@ -13,7 +13,7 @@ from eventide.engine.store import Part, Store, lane_name
 from eventide.kernel.bucket import bucket_of
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, instant
 from eventide.kernel.jsontext import json_of
-from eventide.kernel.scan import Found, LaneCarry, LaneScanner
+from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
 from eventide.model.lane import Progress
 
@@ -68,10 +68,10 @@ def progress_from(raw: dict[str, object]) -> Progress:
 
 
 def scan_lane(
-    shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, floor: int, chunks: Iterable[pl.DataFrame]
+    shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, arrivals: Arrivals, chunks: Iterable[pl.DataFrame]
 ) -> LaneAccount:
     """Read one lane's chunks in order and write what the kernel found."""
-    scanner = LaneScanner(shape, lane, carry, floor, shape.witness(batch, lane))
+    scanner = LaneScanner(shape, lane, carry, arrivals, shape.witness(batch, lane))
     for chunk in chunks:
         scanner.read(chunk)
     return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
@@ -88,7 +88,7 @@ def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: Lan
         parts += store.write("rows", batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
     dead = []
     if found.dead:
-        letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"))
+        letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"), shape.plan.generation)
         dead.append(store.write_table("dead", batch, lane_name(lane), letters))
     return LaneAccount(lane, carry, found.progress, found.counts, parts, dead, witnessed=found.witnessed)
 
@@ -101,7 +101,7 @@ def by_bucket(frame: pl.DataFrame, keys: tuple[str, ...], buckets: int) -> list[
     return [(int(key[0]), part.drop("__bucket")) for key, part in cut.partition_by("__bucket", as_dict=True).items()]
 
 
-def _dead_letters(rows: pl.DataFrame) -> pl.DataFrame:
+def _dead_letters(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
     """Dead letters with their reason, their bytes and the facts to find them again."""
     own = [c for c in rows.columns if not c.startswith("__")]
     as_text = json_of(own, rows.schema).cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
@@ -114,4 +114,5 @@ def _dead_letters(rows: pl.DataFrame) -> pl.DataFrame:
         instant(TIME).alias("event_time"),
         pl.col(DEAD).alias("reason"),
         raw.alias("raw"),
+        pl.lit(generation, dtype=pl.Int64).alias("generation"),
     )

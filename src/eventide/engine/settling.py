@@ -57,6 +57,8 @@ class Batch:
     """Whether each output keeps the rows that it refuses."""
     kinds: dict[str, pl.DataType]
     """The user's columns and their types."""
+    joined: dict[str, int | None] = field(default_factory=dict)
+    """W when an output joined that was not there from the start."""
 
 
 @dataclass
@@ -75,6 +77,8 @@ class BucketAccount:
     pairs: int = 0
     """Pairs of row and window that were judged."""
     duplicates: int = 0
+    waiting: int = 0
+    """Rows kept that lie beyond the sweep, counted where they are stored."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -115,7 +119,9 @@ class Settling:
     def _swept_rows(self) -> pl.DataFrame:
         """The rows whose turn has come: those deduplicated already carry W; the others meet W's steps here."""
         kind = "firsts" if self.shape.plan.dedupe_within is not None else "rows"
-        return swept_rows(self.shape, self.store, self.batch, self.parts.get(kind, []))
+        kept = self.store.read(self.parts.get(kind, []))
+        self.account.waiting = beyond(self.batch, kept)
+        return swept_rows(self.shape, self.batch, kept)
 
     def _windows(self, rows: pl.DataFrame) -> None:
         shape, plan = self.shape, self.shape.plan
@@ -159,10 +165,10 @@ class Settling:
         stored = pl.concat(frames, how="diagonal_relaxed") if frames else fresh.head(0)
         stored = judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
         for index, output in enumerate(self.shape.plan.outputs):
-            firing = Firing(self.shape, output, self.batch.moment, books[index])
+            firing = Firing(self.shape, output, self.batch.moment, books[index], self.batch.joined.get(output.name))
             firing.run(stored, late)
             self._write_panes(index, firing)
-            self._add("book", firing.new_entries(), END, output=index)
+            self._add("book", firing.new_entries(), END, output=output.name)
 
     def _write_panes(self, index: int, firing: Firing) -> None:
         window = self.shape.plan.window
@@ -205,17 +211,18 @@ class Settling:
 
     def _book(self, index: int) -> pl.DataFrame:
         empty = empty_book(self.shape, self._finished_kinds())
-        parts = sorted((p for p in self.parts.get("book", []) if p.output == index), key=lambda p: p.batch)
+        output = self.shape.plan.outputs[index]
+        parts = sorted((p for p in self.parts.get("book", []) if p.output == output.name), key=lambda p: p.batch)
         if not parts:
             return empty
         by = [END, *self.shape.keys]
         book = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").unique(by, keep="last", maintain_order=True)
         before = self.batch.moment.before
         if before is not None:
-            book = book.filter(pl.col(END) > before - self.shape.plan.outputs[index].allowed)
+            book = book.filter(pl.col(END) > before - output.allowed)
         if len(parts) > COMPACT_ABOVE:
             self.account.dropped += parts
-            self._add("book", book, END, output=index)
+            self._add("book", book, END, output=output.name)
         return book
 
     def _finished_kinds(self) -> dict[str, pl.DataType]:
@@ -232,12 +239,12 @@ class Settling:
         self.account.pairs += len(rows)
         for index, output in enumerate(self.shape.plan.outputs):
             firing = SessionFiring(self.shape, output, self.batch.moment)
-            parts = [p for p in self.parts.get("sessions", []) if p.output == index]
+            parts = [p for p in self.parts.get("sessions", []) if p.output == output.name]
             empty = empty_sessions(self.shape, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
             state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
             if rows.is_empty() and state.is_empty():
                 continue
-            self._add("sessions", firing.run(rows, state), END, output=index)
+            self._add("sessions", firing.run(rows, state), END, output=output.name)
             self.account.dropped += parts
             rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
             self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
@@ -255,7 +262,7 @@ class Settling:
         if rows.is_empty():
             return
         name = self.shape.plan.outputs[index].name
-        table = late_rows(rows)
+        table = late_rows(rows, self.shape.plan.generation)
         path = self.store.write_table(f"late/{name}", self.batch.number, self._part, table)
         self.account.late.append((index, path, len(table)))
 
@@ -264,23 +271,30 @@ class Settling:
         """Each output has at most one file of panes and one of late rows from each bucket."""
         return f"bucket-{self.bucket:05d}"
 
-    def _add(self, kind: str, frame: pl.DataFrame, about: str, output: int = -1) -> None:
+    def _add(self, kind: str, frame: pl.DataFrame, about: str, output: str = "") -> None:
         self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)
 
 
-def swept_rows(shape: Shape, store: Store, batch: Batch, parts: list[Part]) -> pl.DataFrame:
-    """The waiting rows between two sweeps, each with W at its own position."""
-    frames = [f.filter(swept_between(batch.after, batch.upto)) for f in store.read(parts)]
+def swept_rows(shape: Shape, batch: Batch, kept: list[pl.DataFrame]) -> pl.DataFrame:
+    """The rows kept that lie between two sweeps, each with W at its own position."""
+    frames = [f.filter(swept_between(batch.after, batch.upto)) for f in kept]
     rows = pl.concat(frames, how="diagonal_relaxed") if frames else empty_rows(shape, batch.kinds)
     if judge.W in rows.columns:
         return rows
     return judge.with_watermark(rows, judge.steps_frame(batch.steps))
 
 
+def beyond(batch: Batch, kept: list[pl.DataFrame]) -> int:
+    """How many of the rows kept lie beyond the sweep, and go on waiting."""
+    return sum(f.select((~swept_between(None, batch.upto)).sum()).item() for f in kept)
+
+
 def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
     """For one bucket of deduplication keys: the first of equal rows goes on, to the bucket of its own key."""
     account = BucketAccount(bucket)
-    rows = swept_rows(shape, store, batch, [p for p in parts if p.kind == "rows"])
+    waiting = store.read(p for p in parts if p.kind == "rows")
+    account.waiting = beyond(batch, waiting)
+    rows = swept_rows(shape, batch, waiting)
     kept_parts = [p for p in parts if p.kind == "kept"]
     empty = empty_rows(shape, batch.kinds).select([*shape.dedupe, TIME])
     kept = pl.concat([empty, *store.read(kept_parts)], how="vertical_relaxed")
@@ -320,7 +334,7 @@ def session_panes(firing: SessionFiring, shape: Shape, kinds: dict[str, pl.DataT
     return pl.DataFrame(firing.panes, schema=schema)
 
 
-def late_rows(rows: pl.DataFrame) -> pl.DataFrame:
+def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
     """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed."""
     own = [c for c in rows.columns if not c.startswith("__") and c not in ("missed_first_end", "missed_last_end")]
     return rows.sort(POSITION).select(
@@ -334,4 +348,5 @@ def late_rows(rows: pl.DataFrame) -> pl.DataFrame:
         instant("missed_first_end").alias("_missed_first_end"),
         instant("missed_last_end").alias("_missed_last_end"),
         (pl.col(SEEN) - pl.col("missed_last_end")).alias("_lateness_us"),
+        pl.lit(generation, dtype=pl.Int64).alias("_generation"),
     )

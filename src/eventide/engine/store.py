@@ -38,21 +38,26 @@ class Part:
     low: int
     high: int
     batch: int
-    output: int = -1
+    output: str = ""
+    """Whose it is, by name; empty where all outputs share it."""
 
 
 class Store:
-    """A state directory on any file system that Arrow can open: local, s3, gs, abfs, hdfs."""
+    """A state directory on any file system that Arrow can open: local, s3, gs, abfs, hdfs.
 
-    def __init__(self, root: str) -> None:
+    `attempt` names the run that writes: a task of a dead run that lingers on somewhere cannot touch the files of the run after it.
+    """
+
+    def __init__(self, root: str, attempt: str = "") -> None:
         self.root = root
+        self.attempt = attempt
         self._files, self._base = file_system(root)
 
-    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
-        return (Store, (self.root,))
+    def __reduce__(self) -> tuple[type[Store], tuple[str, str]]:
+        return (Store, (self.root, self.attempt))
 
     def write(
-        self, kind: str, batch: int, frames: Iterable[tuple[int, pl.DataFrame]], *, about: str | None = None, output: int = -1
+        self, kind: str, batch: int, frames: Iterable[tuple[int, pl.DataFrame]], *, about: str | None = None, output: str = ""
     ) -> list[Part]:
         """Write frames, one row group for each bucket, into a new file; `about` is the column whose range is noted."""
         tables = [(bucket, frame) for bucket, frame in frames if len(frame)]
@@ -71,9 +76,9 @@ class Store:
     def write_table(self, directory: str, batch: int, name: str, frame: pl.DataFrame) -> str:
         """Write rows for users to read: a file below a directory, under the batch that made it.
 
-        The name says which part of the batch it is: a task that Spark runs again writes its file again, and no second one.
+        The name says which part of the batch it is, and whose: a task that Spark runs again writes its file again, and no second one.
         """
-        path = f"{directory}/batch={batch}/{name}.parquet"
+        path = f"{directory}/batch={batch}/{attempted(name, self.attempt)}.parquet"
         sink = io.BytesIO()
         pq.write_table(frame.to_arrow(), sink, compression="lz4")
         self._put(path, sink.getbuffer())
@@ -158,6 +163,20 @@ def put(files: pafs.FileSystem, path: str, body: memoryview) -> None:
         stream.write(body)
     if trial != path:
         files.move(trial, path)
+
+
+def attempted(name: str, attempt: str) -> str:
+    """A file's name with the attempt that wrote it; the sign between them is quoted where it stands in a lane's name.
+
+    >>> attempted("bucket-00001", "6a1f03bb")
+    'bucket-00001@6a1f03bb'
+    """
+    return f"{name}@{attempt}" if attempt else name
+
+
+def attempt_in(path: str) -> str:
+    """The attempt that wrote a file, by its name."""
+    return path.rpartition("/")[2].removesuffix(".parquet").partition("@")[2]
 
 
 def lane_name(lane: LaneId) -> str:

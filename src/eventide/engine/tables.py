@@ -9,7 +9,7 @@ from eventide.engine.deliver import pane_shape
 from eventide.engine.journal import Journal
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
-from eventide.engine.store import Store
+from eventide.engine.store import Store, attempt_in
 from eventide.errors import EventideError
 from eventide.model.window import Sliding
 
@@ -19,23 +19,25 @@ class NothingYet(EventideError):
 
 
 def _ledger(pipeline: Any) -> Ledger:
-    last = Journal(record_files(str(pipeline.state))).last()
-    if last is None:
+    ledger = Journal(record_files(str(pipeline.state))).ledger()
+    if ledger is None:
         raise NothingYet(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
-    return Ledger.from_json(last["ledger"])
+    return ledger
 
 
 def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
     ledger, store = _ledger(pipeline), Store(str(pipeline.state))
-    files = [f for f in store.files(directory) if _batch(f) <= ledger.batch]
+    files = [f for f in store.files(directory) if _stands(f, ledger)]
     if not files:
         return empty()
     return spark.read.parquet(*[store.url(f) for f in files])
 
 
-def _batch(path: str) -> int:
+def _stands(path: str, ledger: Ledger) -> bool:
+    """Whether a file belongs to a committed batch, and was written by the run that committed it."""
     part = next(p for p in path.split("/") if p.startswith("batch="))
-    return int(part.removeprefix("batch="))
+    batch = int(part.removeprefix("batch="))
+    return batch <= ledger.batch and attempt_in(path) == ledger.attempt_of(batch)
 
 
 def panes(pipeline: Any, spark: Any, output: Output) -> Any:
@@ -51,13 +53,13 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
 
 def late(pipeline: Any, spark: Any, output: Output) -> Any:
     """The rows that an output refused and kept."""
-    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp"
+    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp, _generation bigint"
     return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
 
 
 def dead_letters(pipeline: Any, spark: Any) -> Any:
     """The records that could not be read."""
-    empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary"
+    empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary, generation bigint"
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
 
 

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from eventide.engine.decode import quoted
-from eventide.engine.feed import MODIFIED, PATH, Feed
+from eventide.engine.feed import MODIFIED, PATH, SIZE, Feed
 from eventide.engine.filefeed import FileFeed
 from eventide.engine.kafkafeed import KafkaFeed
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
@@ -20,6 +20,7 @@ PLACES = {
     DEAD: "string",
     PATH: "string",
     MODIFIED: "long",
+    SIZE: "long",
 }
 
 

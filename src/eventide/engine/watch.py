@@ -9,6 +9,7 @@ import polars as pl
 
 from eventide.engine.archive import ArchiveWriter
 from eventide.engine.archivelog import publish
+from eventide.engine.ledger import Ledger
 from eventide.engine.store import Store
 from eventide.kernel.columns import Witness
 from eventide.measure.live import compact
@@ -32,7 +33,9 @@ class Watching:
         """Those who see one lane in one batch."""
         witnesses: list[Witness] = []
         if self.archive is not None:
-            witnesses.append(ArchiveWriter(self.archive, batch, lane, self.sources[lane[0]], self.generation))
+            witnesses.append(
+                ArchiveWriter(self.archive, batch, lane, self.sources[lane[0]], self.generation, self.store.attempt)
+            )
         if self.measure is not None:
             witnesses.append(LatenessWitness(self.store, batch, lane, self.sources[lane[0]], self.window, self.measure))
         return witnesses[0] if len(witnesses) == 1 else All(witnesses)
@@ -62,11 +65,11 @@ def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
     return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
 
 
-def settle(pipeline: Any, store: Store, generation: int, batch: int, written: list[str] | None) -> None:
+def settle(pipeline: Any, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:
     """What is due once a batch is committed: sketches put together, and the archive's log brought up to date with what was written.
 
     Done again at the start of a run, for a run that died between its last commit and this; then the archive itself is asked.
     """
-    compact(store, batch)
+    compact(store, ledger)
     if pipeline.archive is not None and pipeline.archive_format == "delta":
-        publish(pipeline.archive, generation, batch, written)
+        publish(pipeline.archive, generation, ledger, written)

@@ -62,6 +62,8 @@ class Shape:
     buckets: int = 1
     max_ahead: tuple[int | None, ...] = ()
     """For each source: an event time further than this after its arrival is absurd: a dead letter, never a watermark."""
+    max_skew: tuple[int | None, ...] = ()
+    """For each source: an arrival further than this after the batch's clock is lowered to the clock."""
     watch: Watch | None = None
     needed: frozenset[str] | None = None
     """The user's columns that are computed with; None: all of them go on."""

@@ -43,6 +43,8 @@ class Firing:
     output: OutputPlan
     moment: Moment
     book: pl.DataFrame
+    joined: int | None = None
+    """W when the output joined a run that had begun without it: windows that had closed by then have said nothing."""
     panes: list[pl.DataFrame] = field(default_factory=list)
     entries: list[pl.DataFrame] = field(default_factory=list)
     _corrects: bool = True
@@ -137,6 +139,8 @@ class Firing:
         if self.moment.before is None:
             return
         unknown = unknown.filter(pl.col(END) <= self.moment.before)
+        if self.joined is not None:
+            unknown = unknown.filter(pl.col(END) > self.joined)
         on_time = held.filter(pl.col(SEEN) < pl.col(END)).join(unknown, on=self.by, how="semi", nulls_equal=True)
         if len(on_time):
             self._note(self._finished(self._merged(on_time)).with_columns(pl.lit(0, dtype=pl.Int64).alias(SEQUENCE)))

@@ -11,9 +11,9 @@ from eventide.kernel import aggregate
 from eventide.kernel.clock import LaneClock
 from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, ROWS, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
 from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
-from eventide.model.event import LaneId, Position
+from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
-from eventide.model.time import MAX_TIME, MIN_TIME
+from eventide.model.time import MAX_TIME, MIN_TIME, plus
 from eventide.model.window import Session, Sliding, Window
 
 if TYPE_CHECKING:
@@ -37,6 +37,19 @@ class LaneCarry:
     adaptive: dict[str, object] | None = None
 
 
+@dataclass(frozen=True)
+class Arrivals:
+    """Within what the arrivals of a lane must lie: after all that was swept, and not far after the batch's clock."""
+
+    least: int = MIN_TIME
+    clock: int = MAX_TIME
+
+    @classmethod
+    def of(cls, lane: LaneId, swept: Position | None, clock: int) -> Arrivals:
+        """For a lane in a batch that goes on from what was swept, at a clock."""
+        return cls(least_arrival(swept, lane), clock)
+
+
 @dataclass
 class Found:
     """What one reading of a lane gave."""
@@ -55,17 +68,17 @@ class Found:
 
 
 class LaneScanner:
-    """Reads a lane's chunks in order; `floor` is the arrival up to which the frontier has already swept."""
+    """Reads a lane's chunks in order."""
 
     def __init__(
-        self, shape: Shape, lane: LaneId, carry: LaneCarry, floor: int = MIN_TIME, witness: Witness | None = None
+        self, shape: Shape, lane: LaneId, carry: LaneCarry, arrivals: Arrivals | None = None, witness: Witness | None = None
     ) -> None:
         self.shape = shape
         self.lane = lane
         self.carry = carry
         self.source = shape.plan.sources[lane[0]]
         self.clock = LaneClock(self.source.strategy, carry, lane)
-        self.floor = floor
+        self.arrivals = arrivals or Arrivals()
         self.witness = witness
         self.found = Found()
         self._first = True
@@ -107,14 +120,29 @@ class LaneScanner:
         return self.found
 
     def _arrivals(self, chunk: pl.DataFrame) -> pl.DataFrame:
-        """Within a lane arrivals never go back, nor behind what was swept: such rows are raised, and counted."""
+        """Within a lane arrivals never go back, nor behind what was swept: such rows are raised, and counted.
+
+        Before that one that lies far after the batch's clock is lowered to it, and counted: a producer whose clock is wrong would
+        otherwise hold back all that comes after it, until that time has come.
+        """
+        chunk = self._lowered(chunk)
         before = MIN_TIME if self.carry.last_arrival is None else self.carry.last_arrival
         in_order = pl.max_horizontal(pl.col(ARRIVAL).cum_max(), pl.lit(before, dtype=pl.Int64))
-        raised = pl.max_horizontal(in_order, pl.lit(self.floor, dtype=pl.Int64)).alias(ARRIVAL)
+        raised = pl.max_horizontal(in_order, pl.lit(self.arrivals.least, dtype=pl.Int64)).alias(ARRIVAL)
         rows = chunk.with_columns(pl.lit(self.lane[0], dtype=pl.Int64).alias(SOURCE), pl.lit(self.lane[1]).alias(LANE), raised)
         self.found.count("in", len(rows))
-        self.found.count("raised", int(chunk.select((in_order < self.floor).sum()).item()))
+        self.found.count("raised", int(chunk.select((in_order < self.arrivals.least).sum()).item()))
         return rows
+
+    def _lowered(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        skew = self.shape.max_skew[self.lane[0]] if self.shape.max_skew else None
+        latest = MAX_TIME if skew is None else plus(self.arrivals.clock, skew)
+        top = chunk[ARRIVAL].max()
+        if not isinstance(top, int) or top <= latest:
+            return chunk
+        far = pl.col(ARRIVAL) > latest
+        self.found.count("lowered", int(chunk.select(far.sum()).item()))
+        return chunk.with_columns(pl.when(far).then(self.arrivals.clock).otherwise(pl.col(ARRIVAL)).alias(ARRIVAL))
 
     def _dead_letters(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Null and absurd event times join the rows that decoding gave up on; they count as activity and nothing else."""

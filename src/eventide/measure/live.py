@@ -9,8 +9,9 @@ import datasketches as ds
 import polars as pl
 
 from eventide.engine.journal import Journal
+from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
-from eventide.engine.store import Store
+from eventide.engine.store import Store, attempt_in
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.measure.judging import DISORDER, IDLENESS
@@ -33,23 +34,24 @@ def merge_parts(parts: pl.DataFrame, key: tuple[str, ...] = KEY) -> pl.DataFrame
     return pl.DataFrame(made, schema=kinds, orient="row")
 
 
-def compact(store: Store, batch: int) -> None:
+def compact(store: Store, ledger: Ledger) -> None:
     """Now and then put the parts of many batches together; a crash in between leaves the old parts or both, never none."""
-    if batch == 0 or batch % COMPACT_EVERY:
+    if ledger.batch <= 0 or ledger.batch % COMPACT_EVERY:
         return
-    parts, old = _standing(store, batch)
+    parts, old = _standing(store, ledger)
     if parts.is_empty():
         return
-    merged = store.write_table(f"{LATENESS}/merged", batch, "all", merge_parts(parts))
+    merged = store.write_table(f"{LATENESS}/merged", ledger.batch, "all", merge_parts(parts))
     store.delete(path for path in old if path != merged)
 
 
-def _standing(store: Store, upto: int) -> tuple[pl.DataFrame, list[str]]:
-    """The newest merged part and the parts after it."""
-    files = [(path, "/merged/" in path, int(path.split("batch=")[1].split("/")[0])) for path in store.files(LATENESS)]
-    newest = max((batch for _, merged, batch in files if merged and batch <= upto), default=-1)
-    live = [p for p, merged, batch in files if (merged and batch == newest) or (not merged and newest < batch <= upto)]
-    old = [path for path, _, batch in files if batch <= upto]
+def _standing(store: Store, ledger: Ledger) -> tuple[pl.DataFrame, list[str]]:
+    """The newest merged part (one, if two runs wrote it) and the parts after it, each of the run that committed its batch."""
+    files = [(int(path.split("batch=")[1].split("/")[0]), path, "/merged/" in path) for path in store.files(LATENESS)]
+    newest, merged = max(((batch, path) for batch, path, whole in files if whole and batch <= ledger.batch), default=(-1, None))
+    live = [merged] if merged is not None else []
+    live += [p for b, p, whole in files if not whole and newest < b <= ledger.batch and attempt_in(p) == ledger.attempt_of(b)]
+    old = [path for batch, path, _ in files if batch <= ledger.batch]
     frames = [pl.DataFrame(pl.from_arrow(batch)).select(list(SCHEMA)) for batch in store.batches(live)]
     return (pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)), old
 
@@ -122,11 +124,11 @@ def read_lateness(pipeline: Any) -> Lateness:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} does not measure its lateness. Say so: Pipeline(…, measure=True), or measure=["region"].'
         )
-    last = Journal(record_files(str(pipeline.state))).last()
-    if last is None:
+    ledger = Journal(record_files(str(pipeline.state))).ledger()
+    if ledger is None:
         raise DefinitionError(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
-    parts, _ = _standing(Store(str(pipeline.state)), last["ledger"]["batch"])
-    return Lateness(parts, last["ledger"]["rows"], last["ledger"]["outputs"])
+    parts, _ = _standing(Store(str(pipeline.state)), ledger)
+    return Lateness(parts, dict(ledger.rows), {name: dict(counts) for name, counts in ledger.outputs.items()})
 
 
 __all__ = ["LATENESS", "Lateness", "compact", "read_lateness"]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.model.time import MAX_TIME
+from eventide.model.time import MAX_TIME, MIN_TIME, plus
 
 LaneId = tuple[int, str]
 """(source index, lane name): a part of a source that is ordered in itself."""
@@ -20,6 +20,25 @@ LAST_LANE = "\U0010ffff"
 def end_of(arrival: int) -> Position:
     """The position after every event that arrived at this time."""
     return (arrival, MAX_TIME, LAST_LANE, MAX_TIME)
+
+
+def start_of(arrival: int) -> Position:
+    """The position before every event that arrived at this time."""
+    return (arrival, -1, "", -1)
+
+
+def least_arrival(swept: Position | None, lane: LaneId) -> int:
+    """The least arrival that a row read from now on can have so that it stands after all that was swept.
+
+    The sweep may end inside an instant. Lanes that sort after the one it ended in can still have rows of that instant, and so can
+    that lane itself, whose offsets go on; a row of a lane that sorts before it would lie behind the sweep, and nobody would judge it.
+
+    >>> least_arrival((7, 0, "b", 3), (0, "c")), least_arrival((7, 0, "b", 3), (0, "a")), least_arrival(end_of(7), (0, "c"))
+    (7, 8, 8)
+    """
+    if swept is None or swept[0] in (MIN_TIME, MAX_TIME):
+        return MIN_TIME
+    return swept[0] if lane >= (swept[1], swept[2]) else plus(swept[0], 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
-from eventide.model.event import Event, LaneId
+from eventide.model.event import Event, LaneId, Position, least_arrival, start_of
 from eventide.model.frontier import Frontier, FrontierState
 from eventide.model.lateness import Verdict, verdict
 from eventide.model.pane import EARLY, LATE, ON_TIME, LateRow, Pane
@@ -43,8 +43,8 @@ class ReferenceState:
     kept: dict[Hashable, list[int]] = field(default_factory=dict)
     """For deduplication: the event times of rows kept, by key."""
     clock: int = 0
-    swept: int | None = None
-    """The latest arrival that was handled; an earlier one is raised to it, and counted."""
+    swept: Position | None = None
+    """The latest position that was handled; an arrival that lies before it is raised, and counted."""
     rows: Counter[str] = field(default_factory=Counter)
     pairs: list[Counter[str]] = field(default_factory=list)
     worst: list[Counter[str]] = field(default_factory=list)
@@ -98,10 +98,12 @@ class Reference:
         lane = self.state.lanes.setdefault(event.lane_id, LaneState())
         if lane.last_arrival is not None and event.arrival < lane.last_arrival:
             event = replace(event, arrival=lane.last_arrival)
-        if self.state.swept is not None and event.arrival < self.state.swept:
-            event = replace(event, arrival=self.state.swept)
+        least = least_arrival(self.state.swept, event.lane_id)
+        if event.arrival < least:
+            event = replace(event, arrival=least)
             self.state.rows["raised"] += 1
         self._pass_time(event.arrival)
+        self.state.swept = event.position
         self.state.rows["in"] += 1
         if event.broken is not None:
             self.state.rows["dead"] += 1
@@ -141,7 +143,7 @@ class Reference:
         self._close_and_expire()
 
     def _pass_time(self, arrival: int) -> None:
-        self.state.swept = arrival if self.state.swept is None else max(self.state.swept, arrival)
+        self.state.swept = start_of(arrival) if self.state.swept is None else max(self.state.swept, start_of(arrival))
         self.frontier.pass_time(arrival)
         self._close_and_expire()
 

@@ -35,6 +35,8 @@ class Source:
     """The unit of event_time and arrival columns that are whole numbers instead of timestamps."""
     max_ahead: int | None = 86_400_000_000
     """An event time further than this after its arrival is absurd: a dead letter, never a jump of the watermark."""
+    max_skew: int | None = 60_000_000
+    """An arrival further than this after the batch's clock is lowered to it, and counted; None: every arrival is believed."""
     transforms: tuple[Transform, ...] = field(default=(), repr=False)
     maps: tuple[Mapped, ...] = field(default=(), repr=False)
 
@@ -117,3 +119,8 @@ def idle(name: str, idle_after: Duration | None) -> int | None:
 def ahead(name: str, max_ahead: Duration | None) -> int | None:
     """A declared max_ahead in microseconds."""
     return None if max_ahead is None else duration(max_ahead, what=f"source {name!r}: max_ahead")
+
+
+def skew(name: str, max_skew: Duration | None) -> int | None:
+    """A declared max_skew in microseconds."""
+    return None if max_skew is None else duration(max_skew, what=f"source {name!r}: max_skew", zero=True)

@@ -8,7 +8,7 @@ from typing import Any
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import ahead, idle
+from eventide.sources.base import ahead, idle, skew
 from eventide.sources.frame import FrameSource
 
 DELTA = "io.delta:delta-spark_2.13:4.0.1"
@@ -42,6 +42,7 @@ def delta_table(
     idle_after: Duration | None = None,
     files_per_batch: int | None = None,
     max_ahead: Duration | None = "1 day",
+    max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
 ) -> FrameSource:
     """Rows as they are appended to a Delta table.
@@ -50,5 +51,5 @@ def delta_table(
     """
     return FrameSource(
         name=name, frame=DeltaRows(str(path), files_per_batch), event_time=event_time, watermark=watermark, lane=lane, offset=offset,
-        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), time_unit=time_unit, packages=(DELTA,),
+        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, packages=(DELTA,),
     )  # fmt: skip

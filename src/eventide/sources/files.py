@@ -8,7 +8,7 @@ from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle
+from eventide.sources.base import Source, ahead, idle, skew
 from eventide.sources.formats import ddl_columns
 
 FORMATS = ("parquet", "json", "csv", "avro")
@@ -51,6 +51,7 @@ def files(
     idle_after: Duration | None = None,
     files_per_batch: int | None = None,
     max_ahead: Duration | None = "1 day",
+    max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
     read: str = "auto",
 ) -> FileSource:
@@ -72,6 +73,6 @@ def files(
         raise DefinitionError(f'files(read={read!r}): use "auto", "worker" or "spark".')
     return FileSource(
         name=name, path=str(path), event_time=event_time, watermark=watermark, format=format, schema=schema, lane=lane,
-        arrival=arrival, idle_after=idle(name, idle_after), files_per_batch=files_per_batch, max_ahead=ahead(name, max_ahead),
+        arrival=arrival, idle_after=idle(name, idle_after), files_per_batch=files_per_batch, max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew),
         time_unit=time_unit, read=read,
     )  # fmt: skip

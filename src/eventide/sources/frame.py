@@ -8,7 +8,7 @@ from typing import Any
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle
+from eventide.sources.base import Source, ahead, idle, skew
 
 
 @without_secrets
@@ -47,6 +47,7 @@ def stream(
     arrival: str | None = None,
     idle_after: Duration | None = None,
     max_ahead: Duration | None = "1 day",
+    max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
 ) -> FrameSource:
     """A streaming (or, for a backfill, static) DataFrame.
@@ -56,5 +57,5 @@ def stream(
     """
     return FrameSource(
         name=name, frame=frame, event_time=event_time, watermark=watermark, lane=lane, offset=offset, arrival=arrival,
-        idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), time_unit=time_unit,
+        idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit,
     )  # fmt: skip

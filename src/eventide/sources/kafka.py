@@ -8,7 +8,7 @@ from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle
+from eventide.sources.base import Source, ahead, idle, skew
 from eventide.sources.formats import Format, ddl_columns
 
 TUNED = {
@@ -75,6 +75,7 @@ def kafka(
     rows_per_batch: int | None = None,
     headers: bool = False,
     max_ahead: Duration | None = "1 day",
+    max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
     options: dict[str, str] | None = None,
 ) -> KafkaSource:
@@ -98,5 +99,5 @@ def kafka(
     return KafkaSource(
         name=name, servers=servers, topics=topics, value=value, event_time=event_time, watermark=watermark,
         idle_after=idle(name, idle_after), arrival=arrival, starting=starting, rows_per_batch=rows_per_batch, headers=headers,
-        max_ahead=ahead(name, max_ahead), time_unit=time_unit, options=tuple((options or {}).items()),
+        max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, options=tuple((options or {}).items()),
     )  # fmt: skip

@@ -44,7 +44,7 @@ def through_engine(plan: Plan, steps: Sequence[Step], root: str, runner: Any) ->
         if step.restore:
             ledger = Ledger.from_json(ledger.to_json())
         clock = clock if step.clock is None else max(clock, step.clock)
-        accounts = _scan(engine, ledger, number, step.events, kinds)
+        accounts = _scan(engine, ledger, number, clock, step.events, kinds)
         result = engine.process(ledger, BatchInput(number, clock, accounts, frozenset()))
         ledger = result.ledger
         name = plan.outputs[0].name
@@ -54,23 +54,23 @@ def through_engine(plan: Plan, steps: Sequence[Step], root: str, runner: Any) ->
     return said
 
 
-def _scan(engine: Engine, ledger: Any, number: int, events: Sequence[Event], kinds: dict[str, Any]) -> list[Any]:
+def _scan(engine: Engine, ledger: Any, number: int, clock: int, events: Sequence[Event], kinds: dict[str, Any]) -> list[Any]:
     from eventide.engine.scanning import LaneAccount
-    from eventide.kernel.scan import LaneCarry
+    from eventide.kernel.scan import Arrivals, LaneCarry
 
     if not events:
         return []
-    carry = ledger.carries.get(LANE_ID, LaneCarry())
-    task = partial(_scan_events, engine.shape, engine.store, number, carry, engine.floor(ledger), list(events), kinds)
+    carry, arrivals = ledger.carries.get(LANE_ID, LaneCarry()), Arrivals.of(LANE_ID, ledger.swept, clock)
+    task = partial(_scan_events, engine.shape, engine.store, number, carry, arrivals, list(events), kinds)
     return [LaneAccount.from_json(line) for line in engine.runner.run([task])]
 
 
 def _scan_events(
-    shape: Any, store: Any, number: int, carry: Any, floor: int, events: list[Event], kinds: dict[str, Any]
+    shape: Any, store: Any, number: int, carry: Any, arrivals: Any, events: list[Event], kinds: dict[str, Any]
 ) -> str:
     from eventide.engine.scanning import scan_lane
 
-    return scan_lane(shape, store, number, LANE_ID, carry, floor, [event_chunk(events, kinds)]).to_json()
+    return scan_lane(shape, store, number, LANE_ID, carry, arrivals, [event_chunk(events, kinds)]).to_json()
 
 
 def event_chunk(events: Sequence[Event], kinds: dict[str, Any]) -> Any:

@@ -1,0 +1,215 @@
+"""A batch that is run again is the batch that was begun, whatever the world did in between; one that nobody has seen may be another."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from feeding import SECOND, Feeding
+
+import eventide as ev
+from eventide.engine.beginning import FileChanged
+from eventide.engine.journal import JournalError, RecordTaken
+from eventide.engine.lease import Lease, StateInUse
+from eventide.engine.tables import _stands
+
+
+class Killed(Exception):
+    pass
+
+
+def dying(point: str) -> Callable[[str], None]:
+    def hook(here: str) -> None:
+        if here == point:
+            raise Killed
+
+    return hook
+
+
+class Ledgered(Feeding):
+    """Two lanes, of which one may fall idle, into a table of deltas and a keyed one."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, idle_after="30 s")
+
+    def pipeline(self, **more: Any) -> ev.Pipeline:
+        base = ev.sqlite(str(self.root / "out.db"))
+        return super().pipeline(
+            more=[
+                lambda a: a.to(
+                    "deltas", base, late=ev.accumulate("1 minute", refused=ev.divert(base)), accumulation="discarding"
+                ),
+                lambda a: a.to("totals", base, late=ev.accumulate("1 minute")),
+            ]
+        )
+
+    def table(self, name: str) -> list[Any]:
+        with sqlite3.connect(self.root / "out.db") as base:
+            return sorted(base.execute(f'select window_start, bank, n, total from "{name}"').fetchall())
+
+    def crash(self, point: str, *lanes: str, **how: Any) -> None:
+        """The next batch dies at a point; the process that held the lease is gone."""
+        self.run.hook = dying(point)
+        with pytest.raises(Killed):
+            self.batch(*lanes, **how)
+        self.run.close()
+
+
+def story(feeding: Ledgered, between: Callable[[Ledgered], None], point: str | None) -> None:
+    """Lane b falls silent, so that W goes on without it; the batch that notices is killed, and the world moves on before it runs again."""
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.land("b", (2, 2, "x", 2))
+    feeding.open()
+    feeding.batch("a", "b")
+    feeding.land("a", (25, 26, "x", 4))
+    if point is not None:
+        feeding.crash(point, "a")
+        between(feeding)
+        feeding.open()
+        feeding.now -= SECOND
+    feeding.batch("a") if point is None else feeding.again("a")
+    if point is None:
+        between(feeding)
+    feeding.batch("b")
+    feeding.batch(drain=True)
+    feeding.run.close()
+
+
+def a_file_lands(feeding: Ledgered) -> None:
+    feeding.land("b", (3, 3, "x", 8), (4, 40, "x", 16))
+
+
+@pytest.mark.parametrize("point", ["begun", "between sinks", "deliver"])
+def test_a_lane_that_has_news_on_the_second_try_changes_nothing_of_what_was_delivered(tmp_path: Path, point: str) -> None:
+    told, again = Ledgered(tmp_path / "told"), Ledgered(tmp_path / "again")
+    story(told, a_file_lands, None)
+    story(again, a_file_lands, point)
+    for name in ("deltas", "totals"):
+        assert again.table(name) == told.table(name), name
+    assert sum(row[3] for row in again.table("totals")) == 1 + 2 + 4 + 8 + 16
+    assert again.table("totals") == again.table("deltas")
+
+
+@pytest.mark.parametrize("point", ["begin", "scan", "store"])
+def test_what_nobody_has_seen_may_become_another_batch(tmp_path: Path, point: str) -> None:
+    feeding = Ledgered(tmp_path)
+    story(feeding, a_file_lands, point)
+    assert feeding.table("totals") == feeding.table("deltas")
+    assert sum(row[3] for row in feeding.table("totals")) == 1 + 2 + 4 + 8 + 16
+
+
+def begun(feeding: Ledgered) -> Ledgered:
+    """A batch that was delivered in part."""
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+    feeding.open()
+    feeding.crash("deliver", "a")
+    return feeding
+
+
+def test_a_file_that_was_touched_keeps_the_arrival_that_it_had(tmp_path: Path) -> None:
+    feeding = begun(Ledgered(tmp_path))
+    (file,) = (tmp_path / "in/a").iterdir()
+    os.utime(file, (1_800_000_000,) * 2)
+    feeding.open()
+    feeding.again("a")
+    facts = feeding.run.journal.begun(0)
+    assert facts is not None and facts["landed"]["0"][0][1] == 1_700_000_000 * SECOND
+
+
+@pytest.mark.parametrize("change", ["grew", "gone"])
+def test_a_file_that_is_no_longer_the_same_stops_the_run_in_words(tmp_path: Path, change: str) -> None:
+    feeding = begun(Ledgered(tmp_path))
+    (file,) = (tmp_path / "in/a").iterdir()
+    feeding.open()
+    files = ["a"]
+    if change == "grew":
+        file.write_bytes(file.read_bytes() + b"more")
+    else:
+        files = []
+    with pytest.raises(FileChanged, match=r"batch 0 .*bytes then; now .*Put the file back.*--start-over"):
+        feeding.again(*files)
+
+
+def test_a_changed_definition_waits_until_the_batch_that_was_being_delivered_is_done(tmp_path: Path) -> None:
+    feeding = begun(Ledgered(tmp_path))
+    old = feeding.pipe
+    late = old.outputs[0].aggregation.to("news", late=ev.drop())
+    feeding.pipe = ev.Pipeline("bad", *old.outputs, late, state=str(tmp_path / "state"), buckets=1)
+    feeding.open()
+    with pytest.raises(JournalError, match=r"batch 0 was being delivered.*definition has changed.*as it was once more"):
+        feeding.again("a")
+    feeding.run.close()
+    feeding.open(old)
+    feeding.again("a")
+    feeding.run.close()
+    feeding.open()
+    feeding.batch(drain=True)
+    assert feeding.table("totals") == feeding.table("deltas") and len(feeding.said("panes/news")) == 1
+
+
+def test_a_lease_that_is_lost_in_the_middle_of_a_batch_stops_it_before_the_next_delivery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+    monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+    thief: list[Lease] = []
+
+    def steal(point: str) -> None:
+        if point == "begun":
+            thief.append(Lease.take(feeding.run.lease.files, "here"))
+
+    feeding.open(hook=steal)
+    with pytest.raises(StateInUse, match="took over"):
+        feeding.batch("a")
+    assert feeding.table("totals") == [] and not list((tmp_path / "state/journal").glob("commit-*"))
+
+
+def test_a_commit_that_another_run_has_written_makes_this_one_fail(tmp_path: Path) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+
+    def overtaken(point: str) -> None:
+        if point == "deliver":
+            (tmp_path / "state/journal/commit-000000000000.json").write_text("{}")
+
+    feeding.open(hook=overtaken)
+    with pytest.raises(RecordTaken, match="another run has written journal/commit-000000000000"):
+        feeding.batch("a")
+
+
+def test_a_lease_is_renewed_while_a_batch_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventide.engine.lease.BEAT_EVERY", 0.01)
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+
+    def wait_for_a_beat(point: str) -> None:
+        if point == "scan":
+            first = feeding.run.lease.beat
+            while feeding.run.lease.beat < first + 3:
+                pass
+
+    feeding.open(hook=wait_for_a_beat)
+    feeding.batch("a")
+    feeding.run.close()
+    assert len(list((tmp_path / "state/lease").iterdir())) == 1
+
+
+def test_a_straggler_of_a_dead_run_cannot_touch_what_users_read(tmp_path: Path) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+    feeding.open()
+    feeding.crash("store", "a")
+    dead = feeding.run.store
+    feeding.open()
+    feeding.again("a")
+    ledger, panes = feeding.run.ledger, sorted(feeding.run.store.files("panes/totals"))
+    assert len(panes) == 1 and _stands(panes[0], ledger)
+    late = dead.write_table("panes/totals", 0, "bucket-00000", pl.DataFrame({"n": [1]}))
+    assert sorted(feeding.run.store.files("panes/totals")) == sorted([*panes, late])
+    assert not _stands(late, ledger), "written after all by a task of the run that died"
