@@ -14,7 +14,7 @@ from eventide.engine.microbatch import BatchInput, Engine
 from eventide.engine.runner import InlineRunner
 from eventide.engine.scanning import LaneAccount, scan_lane
 from eventide.engine.store import Store
-from eventide.kernel.columns import Shape
+from eventide.kernel.columns import Shape, Watch
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event
 from eventide.model.plan import Plan
@@ -39,9 +39,9 @@ class Table:
     keys: tuple[str, ...] = ("key",)
     kinds: Mapping[str, pl.DataType] = field(default_factory=lambda: KINDS)
 
-    def engine(self, plan: Plan, root: str, buckets: int = 2) -> Engine:
+    def engine(self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, watch: Watch | None = None) -> Engine:
         dedupe = ("id",) if plan.dedupe_within is not None else ()
-        shape = Shape(plan, self.keys, dedupe, buckets)
+        shape = Shape(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), watch=watch)
         return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
 
     def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:
@@ -86,14 +86,15 @@ def run_in_batches(
         result = engine.process(ledger, BatchInput(number, clock, accounts, at_end, frozenset(lanes), drain))
         ledger = type(ledger).from_json(result.ledger.to_json())
         for name in out.panes:
-            out.panes[name] += _rows(engine, result.panes[name])
-            out.late[name] += _rows(engine, result.late[name])
+            out.panes[name] += read_back(engine, result.panes[name])
+            out.late[name] += read_back(engine, result.late[name])
         engine.store.delete(result.garbage)
     out.ledger = ledger
     return out
 
 
-def _rows(engine: Engine, paths: list[str]) -> list[dict[str, Any]]:
+def read_back(engine: Engine, paths: list[str]) -> list[dict[str, Any]]:
+    """What was said, from the files."""
     return [row for batch in engine.store.batches(paths) for row in micros(batch).to_pylist()]
 
 
