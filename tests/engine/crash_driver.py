@@ -86,6 +86,7 @@ def pipeline(root: Path) -> ev.Pipeline:
         state=str(root / "state"),
         dead_letters=base,
         buckets=2,
+        archive=str(root / "archive") if (root / "archive").exists() else None,
     )
 
 
@@ -105,6 +106,28 @@ def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
         run._on_batch(Listed(chosen), number)
     if run.ledger.batch < len(batches):
         run.batch(Listed([]), len(batches), drain=True)
+    run.close()
+
+
+def live_while_others_write(root: Path, hook: Callable[[str], None], shift: int) -> None:
+    """Go on from wherever the last life ended, while files land; when the producers have closed the input, to its end."""
+    settling.COMPACT_ABOVE = 2
+    run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
+    run.open()
+    log, finished = LocalFiles(str(root / "offsets")), False
+    taken = {path for name in log.names(".") for path in json.loads(log.read(name) or b"[]")}
+    while not finished:
+        number = run.ledger.batch + 1
+        noted, closed = log.read(str(number)), (root / "closed").exists()
+        if noted is None:
+            landed = sorted((p.stat().st_mtime_ns, str(p)) for p in (root / "in").glob("*/*.parquet") if str(p) not in taken)
+            finished = closed and not landed
+            noted = json.dumps([path for _, path in landed[:3]]).encode()
+            log.write(str(number), noted)
+            taken |= set(json.loads(noted))
+        finished = finished or (closed and (run.journal.begun(number) or {}).get("drain", False))
+        files = [(path, Path(path).stat().st_mtime_ns // 1_000_000 * 1000) for path in json.loads(noted)]
+        run.batch(Listed(files), number, drain=finished)
     run.close()
 
 
@@ -147,7 +170,7 @@ def one_life(order: dict[str, Any]) -> str:
         code = 1
         try:
             hook = dying_at(order["point"], order["times"]) if order.get("point") else lambda point: None
-            live(Path(order["root"]), hook, order["shift"])
+            (live_while_others_write if order.get("producing") else live)(Path(order["root"]), hook, order["shift"])
             code = 0
         except BaseException:
             import traceback

@@ -102,8 +102,9 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self._settle_watch()
         self._open_sinks()
+        self._defined = False
         if stored is None:
-            self.journal.define(facts)
+            self._define()
         self._clear_leftovers()
 
     def _plan(self, facts: dict[str, Any]) -> Plan:
@@ -166,7 +167,7 @@ class Run:
         result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
         self.hook("store")
         if begun is None:
-            self.journal.define(self.definition)
+            self._define()
             self.journal.begin(number, beginning.to_json())
         self.hook("begun")
         self._deliver(result, beginning.clock)
@@ -183,6 +184,12 @@ class Run:
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
+
+    def _define(self) -> None:
+        """A changed definition holds from the first batch on that it decides: until then nothing has come of it."""
+        if not self._defined:
+            self.journal.define(self.definition)
+            self._defined = True
 
     def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
         """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""

@@ -1,0 +1,63 @@
+"""What the oracle says of the rows that a run has archived: over arrivals as they were raised or lowered, as far as the run has swept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from eventide.engine.archive import archived_files
+from eventide.engine.ledger import Ledger
+from eventide.model.event import Event
+from eventide.model.plan import Plan
+from eventide.model.policy import DISCARDING
+from eventide.model.reference import Reference
+
+Table = dict[tuple[int, int, str | None], tuple[int, int]]
+"""(start, end, key) → (n, total)."""
+
+
+def archived_events(pipeline: Any) -> list[Event]:
+    """Every row of the committed batches as the archive has it, in order."""
+    found = []
+    for file in archived_files(pipeline):
+        times = pl.col("_arrival", "_event_time").dt.epoch("us")
+        for row in pl.read_parquet(file.path).with_columns(times).to_dicts():
+            place = (0, row["_lane"], row["_offset"])
+            found.append(
+                Event(row["_arrival"], row["_event_time"], row["bank"], {"paise": row["paise"]}, *place, dead=row["_dead"])
+            )
+    return sorted(found, key=lambda event: event.position)
+
+
+def told(plan: Plan, events: list[Event], ledger: Ledger, clock: int) -> Reference:
+    """One event at a time, up to where the run has swept, and its look at the end of the batch."""
+    reference = Reference(plan)
+    for event in events:
+        if ledger.swept is not None and event.position <= ledger.swept:
+            reference.event(event)
+    if ledger.swept is not None and ledger.swept[0] > 0:
+        reference.pass_time(ledger.swept[0])
+    reference.look(clock)
+    assert reference.watermark == ledger.frontier.watermark
+    return reference
+
+
+def standing(reference: Reference, output: str) -> Table:
+    """The table that an output's panes, in their order, describe."""
+    found: Table = {}
+    deltas = next(o.accumulation for o in reference.plan.outputs if o.name == output) == DISCARDING
+    for pane in reference.panes:
+        if pane.output != output:
+            continue
+        place: Any = (*pane.window, pane.key)
+        values = (pane.values["n"], pane.values["total"])
+        before = found.pop(place, (0, 0))
+        if pane.op != "retract":
+            found[place] = (before[0] + values[0], before[1] + values[1]) if deltas else values
+    return found
+
+
+def late_places(reference: Reference, output: str) -> list[tuple[str, int]]:
+    """Lane and offset of every row that an output refused."""
+    return sorted((r.event.lane, r.event.offset) for r in reference.late if r.output == output)
