@@ -60,7 +60,7 @@ class Options:
 class Application:
     """The registry as an ASGI application on one store."""
 
-    def __init__(self, store: Store, options: Options = Options()) -> None:  # noqa: B008 - frozen
+    def __init__(self, store: Store, options: Options = Options()) -> None:
         self._store = store
         self._options = options
         self._parsing = Parsing()
