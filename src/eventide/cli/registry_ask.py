@@ -146,7 +146,8 @@ def _explained(subject: str, body: dict[str, Any], url: str, token: str | None) 
 
 
 def _told(subject: str, found: dict[str, Any]) -> Iterator[str]:
-    yield f"{subject} does not take this schema: at {found['level']} it clashes with version {found['version']}."
+    where = f": at {found['level']} it clashes with version {found['version']}" if found["version"] is not None else ""
+    yield f"{subject} does not take this schema{where}."
     for reason in found["reasons"]:
         yield f"  {reason['path']}  {reason['message']}"
         yield f"    What to do: {reason['fix']}"

@@ -149,6 +149,8 @@ class Catalog:
                     raise _no_reference(target, reference.version)
             references, texts = self._resolve(proposal.subject, proposal.references, live_only=strict)
             parsed = self.parsing.parse(proposal.kind, source, texts, strict=strict)
+            if strict and self.config_in_scope(proposal.subject).get("validateFields"):
+                _refuse_marked_names(parsed)
             text = parsed.canonical
             importing = self.mode_in_scope(proposal.subject) in ("IMPORT", "FORWARD")
             if normalize and not importing:
@@ -264,6 +266,11 @@ class MissingReference(InvalidSchema):
 
 def _no_reference(subject: str, version: int) -> MissingReference:
     return MissingReference(f'No schema reference found for subject "{subject}" and version {version}')
+
+
+def _refuse_marked_names(parsed: ParsedSchema) -> None:
+    if parsed.kind == "JSON" and any(name.startswith("$$") for name in parsed.top_fields):
+        raise InvalidSchema("#: Field names cannot start with $$ prefix")
 
 
 def _version_marks_agree(metadata: Metadata | None, entry: Entry) -> bool:

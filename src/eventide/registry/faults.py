@@ -134,6 +134,16 @@ def invalid_subject(subject: str) -> Fault:
     return Fault(422, 42208, f"The specified subject '{subject}' is not a valid.")
 
 
+def context_not_empty(context: str) -> Fault:
+    """42211."""
+    return Fault(422, 42211, f"The specified context '{context}' is not empty.")
+
+
+def not_built(name: str, instead: str) -> Fault:
+    """42250, ours: Confluent's service knows this and ours does not; better refused than ignored."""
+    return Fault(422, 42250, f"This registry does not have {name}. {instead}")
+
+
 def owner_missing(subject: str) -> Fault:
     """42251, ours: the policy wants an owner."""
     return Fault(

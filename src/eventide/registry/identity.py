@@ -13,6 +13,8 @@ from eventide.registry.compatibility import Reference
 from eventide.registry.names import java_order
 
 CONFLUENT_VERSION = "confluent:version"
+RESERVED = "confluent:reserved"
+"""The property of the metadata that lists names which no field may have."""
 Metadata = dict[str, Any]
 RuleSet = dict[str, Any]
 

@@ -178,10 +178,32 @@ def aliased(catalog: Catalog, subject: str) -> str:
     return target if catalog.sight.sees(subject) or catalog.sight.sees(target) else subject
 
 
+def aliases(catalog: Catalog, context: str | None, prefix: str) -> dict[str, list[str]]:
+    """The subjects that an alias with this prefix stands for, each with its aliases; only those that may be read."""
+    found: dict[str, list[str]] = {}
+    for alias, config in sorted(catalog.session.configs().items(), key=lambda item: java_order(item[0])):
+        name = Name.parse(alias)
+        here = name.subject.startswith(prefix) and context in (None, name.context)
+        target = beside(alias, config["alias"]) if config.get("alias") else ""
+        if target and here and catalog.sight.sees(alias) and catalog.sight.sees(target):
+            found.setdefault(target, []).append(alias)
+    return found
+
+
+def with_aliased(
+    catalog: Catalog, entries: Sequence[Entry], names: dict[str, list[str]], *, latest_only: bool, deleted: bool
+) -> list[Entry]:
+    """The entries, and those of the subjects that only an alias leads to, by subject and version."""
+    there = {entry.subject for entry in entries}
+    more = [catalog.seen.entries(subject, deleted=deleted) for subject in names if subject not in there]
+    added = [entry for versions in more for entry in (versions[-1:] if latest_only else versions)]
+    return sorted((*entries, *added), key=lambda entry: (java_order(entry.subject), entry.version))
+
+
 def page(items: Sequence[T], offset: int, limit: int) -> list[T]:
-    """A part of a listing; a negative limit means all of it."""
+    """A part of a listing; without a limit above zero all of it."""
     start = max(offset, 0)
-    return list(items[start:] if limit < 0 else items[start : start + limit])
+    return list(items[start:] if limit <= 0 else items[start : start + limit])
 
 
 def in_java_order(holders: list[tuple[str, int]]) -> list[tuple[str, int]]:

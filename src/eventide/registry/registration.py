@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eventide.registry import faults
 from eventide.registry.catalog import Canonical, Catalog, Config
-from eventide.registry.checking import reasons_against
+from eventide.registry.checking import is_strict, reasons_against
 from eventide.registry.governance.policy import refuse_by_policy
 from eventide.registry.identity import CONFLUENT_VERSION, merge_metadata, merge_rules, with_version
 from eventide.registry.names import Name
@@ -66,7 +66,7 @@ def register(
         proposal = _completed(catalog, config, proposal, next_version)
     if proposal.is_empty:
         raise faults.invalid_schema("Empty schema")
-    strict = proposal.id < 0 and config.get("validateNewSchemas") is not False
+    strict = proposal.id < 0 and is_strict(config)
     canonical = catalog.canonical(proposal, strict=strict, normalize=normalize)
     schema_id = proposal.id
 

@@ -10,6 +10,7 @@ from eventide.registry.compatibility import LEVELS
 from eventide.registry.identity import tidy_metadata
 from eventide.registry.names import GLOBAL_CONTEXT, Name
 
+POLICIES = ("STRICT", "LENIENT")
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 _FIELDS = ("alias", "aliasForDeks", "normalize", "validateFields", "validateNewSchemas", "validateRules",
            "compatibilityLevel", "compatibilityPolicy", "compatibilityGroup", "defaultMetadata", "overrideMetadata",
@@ -36,6 +37,7 @@ def update_config(catalog: Catalog, subject: str, update: dict[str, Any]) -> Con
             changed["compatibilityLevel"] = str(level).upper()
             if changed["compatibilityLevel"] not in LEVELS:
                 raise faults.invalid_level()
+    _refuse_settings(changed)
     for field in ("defaultMetadata", "overrideMetadata"):
         if changed.get(field) is not None:
             changed[field] = tidy_metadata(changed[field])
@@ -44,6 +46,21 @@ def update_config(catalog: Catalog, subject: str, update: dict[str, Any]) -> Con
     config = {k: v for k, v in config.items() if v is not None and k in _FIELDS}
     catalog.session.put_config(subject, config)
     return config
+
+
+def _refuse_settings(changed: dict[str, Any]) -> None:
+    """Raise the fault of a setting that would be kept and have no effect."""
+    policy = changed.get("compatibilityPolicy")
+    if policy is not None:
+        changed["compatibilityPolicy"] = str(policy).upper()
+        if changed["compatibilityPolicy"] == "LOGICAL":
+            raise faults.not_built("compatibilityPolicy LOGICAL", "Valid values are STRICT and LENIENT.")
+        if changed["compatibilityPolicy"] not in POLICIES:
+            raise faults.Fault(422, 42203, f"Invalid compatibility policy '{policy}'. Valid values are STRICT and LENIENT.")
+    if changed.get("aliasForDeks") is not None:
+        raise faults.not_built("aliasForDeks", "It keeps no encryption keys that an alias could stand for; leave it out.")
+    if changed.get("validateRules") is False:
+        raise faults.not_built("validateRules: false", "Rule sets are always checked; leave it out.")
 
 
 def delete_config(catalog: Catalog, subject: str) -> Config:

@@ -68,5 +68,9 @@ class ParsedSchema(Protocol):
         """The canonical text after ``?normalize=true``."""
 
     @property
+    def top_fields(self) -> frozenset[str]:
+        """The names that a record of it has at the top."""
+
+    @property
     def raw(self) -> object:
         """What the language's own parser made of it."""

@@ -24,6 +24,7 @@ from eventide.registry.service.auth import NOBODY, Accounts, Principal, Role
 from eventide.registry.service.door import Door
 from eventide.registry.service.extension import Extension
 from eventide.registry.service.http import (
+    NO_CONTENT,
     Answer,
     Request,
     answer_type,
@@ -41,6 +42,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
+_NOTHING = {"type": "http.response.body", "body": b""}
 _REFUSALS_WORTH_KEEPING = frozenset({40901, 42251, 42252})
 
 
@@ -69,7 +71,7 @@ class Application:
         self._writer = Writer(store, wait_seconds=options.wait_seconds, after_commit=self._answers.move_to)
         self._door = Door(options.accounts) if options.accounts is not None else None
         self._routes = Routes()
-        for table in (server_facts, subjects, schemas, settings, governance):
+        for table in (server_facts, contexts, subjects, schemas, settings, governance):
             self._routes.include(table.routes)
         self._guards = tuple(guard for extension in options.extensions for guard in extension.guards)
         self._refusals_worth_keeping = _REFUSALS_WORTH_KEEPING.union(
@@ -290,6 +292,8 @@ def _origin(scope: Scope, headers: dict[str, str]) -> str:
 
 def _messages(answer: Answer, content_type: bytes | None, *, head: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     body = encode(answer)
+    if answer.body is NO_CONTENT:
+        return {"type": "http.response.start", "status": answer.status, "headers": []}, _NOTHING
     headers = [(b"content-length", str(len(body)).encode()), *answer.headers]
     if content_type is not None:
         headers.insert(0, (b"content-type", content_type))

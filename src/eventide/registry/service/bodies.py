@@ -7,7 +7,7 @@ from typing import Any
 
 from eventide.registry.compatibility import InvalidSchema, Reference
 from eventide.registry.compatibility.json_text import read as read_json
-from eventide.registry.faults import Fault
+from eventide.registry.faults import Fault, not_built
 from eventide.registry.identity import tidy_metadata
 from eventide.registry.records import Proposal
 from eventide.registry.service.http import NO_BODY, Request, storable
@@ -53,6 +53,9 @@ def as_object(request: Request, argument: str) -> dict[str, Any]:
 def proposal(request: Request, subject: str, argument: str) -> Proposal:
     """The schema that a body proposes for a subject."""
     body = as_object(request, argument)
+    for name in ("schemaTagsToAdd", "schemaTagsToRemove", "propagateSchemaTags"):
+        if body.get(name):
+            raise not_built(name, "Write the tags into the schema itself, or into metadata.tags.")
     kind = text(body, "schemaType")
     metadata = body.get("metadata")
     rules = body.get("ruleSet")

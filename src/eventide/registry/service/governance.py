@@ -6,7 +6,7 @@ from typing import Any
 
 from eventide.registry import faults, reading
 from eventide.registry.catalog import Catalog
-from eventide.registry.checking import find_clash
+from eventide.registry.checking import find_clash, is_strict, reserved_fields_against
 from eventide.registry.faults import Fault
 from eventide.registry.governance.diff import as_json, compare
 from eventide.registry.governance.overview import overview
@@ -61,17 +61,19 @@ def explain(catalog: Catalog, request: Request) -> Answer:
     if request.text("level"):
         config = {**config, "compatibilityLevel": request.text("level").upper()}
     normalize = request.flag("normalize") or bool(config.get("normalize"))
-    canonical = catalog.canonical(proposal, strict=True, normalize=normalize)
+    canonical = catalog.canonical(proposal, strict=is_strict(config), normalize=normalize)
+    reasons = reserved_fields_against(catalog, config, canonical)
     try:
         clash = find_clash(catalog, config, canonical)
     except ValueError:
         raise faults.invalid_level() from None
+    reasons += clash[1] if clash else []
     return Answer(
         {
-            "is_compatible": clash is None,
+            "is_compatible": not reasons,
             "level": config["compatibilityLevel"],
             "version": clash[0].version if clash else None,
-            "reasons": [as_json(reason) for reason in clash[1]] if clash else [],
+            "reasons": [as_json(reason) for reason in reasons],
         }
     )
 
@@ -176,7 +178,7 @@ def list_audit(catalog: Catalog, request: Request) -> Answer:
             since=_moment(request, "since"),
             until=_moment(request, "until"),
             after=_moment(request, "after") or 0,
-            limit=asked if 0 <= asked <= _MOST_LINES else _MOST_LINES,
+            limit=asked if 0 < asked <= _MOST_LINES else _MOST_LINES,
         )
     )
 

@@ -17,6 +17,9 @@ _ACCEPTED = frozenset(
 _OFFERED = (V1, "application/vnd.schemaregistry+json", "application/json")
 _LARGEST_INT = 2**31 - 1
 
+NO_CONTENT: Any = object()
+"""What `Answer.body` is if there is none."""
+
 NO_BODY: Any = object()
 """What `Request.body` is if the client sent none, or `null`."""
 
@@ -77,6 +80,8 @@ class RawAnswer(Answer):
 
 def encode(answer: Answer) -> bytes:
     """The body as bytes."""
+    if answer.body is NO_CONTENT:
+        return b""
     if isinstance(answer, RawAnswer):
         return answer.encoded()
     return json.dumps(answer.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

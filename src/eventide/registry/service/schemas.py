@@ -8,6 +8,7 @@ from eventide.registry.names import Name, normal
 from eventide.registry.records import Entry, Json
 from eventide.registry.service.http import Answer, RawAnswer, Request, whole_number
 from eventide.registry.service.routes import Routes
+from eventide.registry.service.subjects import refuse_tag_search
 
 routes = Routes()
 _MOST_SCHEMAS = 1000
@@ -25,10 +26,37 @@ def list_schemas(catalog: Catalog, request: Request) -> Answer:
     context, prefix = reading.split_prefix(request.text("subjectPrefix"))
     deleted = None if request.flag("deleted") else 0
     asked = request.number("limit", -1)
-    limit = asked if 0 <= asked <= _MOST_SCHEMAS else _MOST_SCHEMAS
+    limit = asked if 0 < asked <= _MOST_SCHEMAS else _MOST_SCHEMAS
     latest, offset = request.flag("latestOnly"), max(request.number("offset", 0), 0)
-    found = catalog.seen.listing(context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit)
-    return Answer([entry.as_version() for entry in found])
+    if _asks_for_associations(request):
+        return Answer([])
+    aliases, rule_type = request.flag("aliases"), request.text("ruleType")
+    if not aliases and not rule_type:
+        found = catalog.seen.listing(context, prefix, latest_only=latest, deleted=deleted, offset=offset, limit=limit)
+        return Answer([entry.as_version() for entry in found])
+    everything = catalog.seen.listing(context, prefix, latest_only=latest, deleted=deleted, offset=0, limit=2**31)
+    names = reading.aliases(catalog, context, prefix) if aliases else {}
+    if names:
+        everything = reading.with_aliased(catalog, everything, names, latest_only=latest, deleted=deleted is None)
+    if rule_type:
+        everything = [entry for entry in everything if rule_type in _rule_types(entry)]
+    shown = reading.page(everything, offset, limit)
+    return Answer([_with_aliases(entry.as_version(), names.get(entry.subject)) for entry in shown])
+
+
+def _asks_for_associations(request: Request) -> bool:
+    """Are only schemas wanted that belong to a topic by an association? There is none here."""
+    asked = any(request.text(name) for name in ("resourceType", "associationType", "lifecycle"))
+    return asked and "NONE" not in (given.upper() for given in request.query.get("lifecycle", ()))
+
+
+def _rule_types(entry: Entry) -> set[str]:
+    families = ("migrationRules", "domainRules", "encodingRules")
+    return {str(rule.get("type")) for family in families for rule in (entry.rules or {}).get(family) or ()}
+
+
+def _with_aliases(body: Json, names: list[str] | None) -> Json:
+    return {**body, "aliases": names} if names else body
 
 
 def _subject(catalog: Catalog, request: Request) -> str:
@@ -37,6 +65,7 @@ def _subject(catalog: Catalog, request: Request) -> str:
 
 
 def _by_id(catalog: Catalog, request: Request) -> Entry:
+    refuse_tag_search(request)
     schema_id = whole_number(request.params["id"])
     entry = reading.by_id(catalog, schema_id, _subject(catalog, request))
     if entry is None:

@@ -1,8 +1,7 @@
-"""/, /contexts, /v1/metadata and /associations: what the server says about itself."""
+"""/, /v1/metadata and /associations: what the server says about itself."""
 
 from __future__ import annotations
 
-from eventide.registry import reading
 from eventide.registry.catalog import Catalog
 from eventide.registry.service.http import Answer, Request
 from eventide.registry.service.routes import Routes
@@ -18,14 +17,6 @@ def get_root(catalog: Catalog, request: Request) -> Answer:
     return Answer({})
 
 
-@routes.read("GET", "/contexts")
-def list_contexts(catalog: Catalog, request: Request) -> Answer:
-    """Every context, the default one first."""
-    prefix = request.text("contextPrefix")
-    found = [c for c in catalog.seen.contexts() if c.startswith(prefix)]
-    return Answer(reading.page(found, request.number("offset", 0), request.number("limit", -1)))
-
-
 @routes.read("GET", "/v1/metadata/id")
 def get_identity(catalog: Catalog, request: Request) -> Answer:
     """Which registry this is."""
@@ -38,6 +29,12 @@ def get_identity(catalog: Catalog, request: Request) -> Answer:
 def get_version(catalog: Catalog, request: Request) -> Answer:
     """Which version of the REST surface this is."""
     return Answer({"version": SPEAKS, "commitId": "eventide"})
+
+
+@routes.read("GET", "/v1/metadata/deployment")
+def get_deployment(catalog: Catalog, request: Request) -> Answer:
+    """Where it is deployed: nobody has said, as in a service of Confluent's without that setting."""
+    return Answer({"attributes": []})
 
 
 @routes.read("GET", "/associations/resources/{namespace}/{name}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from eventide.registry import faults, settings
 from eventide.registry.catalog import Catalog
-from eventide.registry.checking import reasons_against
+from eventide.registry.checking import is_strict, reasons_against
 from eventide.registry.names import Name, is_valid
 from eventide.registry.records import Entry
 from eventide.registry.service import bodies
@@ -142,7 +142,7 @@ def _checked(catalog: Catalog, request: Request, versions: list[Entry] | None, a
             raise faults.invalid_schema("Empty schema")
         config = catalog.config_in_scope(proposal.subject)
         normalize = request.flag("normalize") or bool(config.get("normalize"))
-        canonical = catalog.canonical(proposal, strict=True, normalize=normalize)
+        canonical = catalog.canonical(proposal, strict=is_strict(config), normalize=normalize)
         reasons = reasons_against(catalog, config, canonical, versions)
     except faults.InvalidSchemaFault as fault:
         if not verbose:

@@ -33,6 +33,12 @@ def version_number(given: str) -> int:
     return number
 
 
+def refuse_tag_search(request: Request) -> None:
+    """Raise 42250 for a request that wants the tags inside a schema."""
+    if request.text("findTags"):
+        raise faults.not_built("findTags", "The tags stand in the schema's text.")
+
+
 def _registered(catalog: Catalog, request: Request, entry: Entry) -> Answer:
     return Answer(catalog.in_format(entry, request.text("format")).as_registered())
 
@@ -40,6 +46,10 @@ def _registered(catalog: Catalog, request: Request, entry: Entry) -> Answer:
 def _already_there(catalog: Catalog, request: Request) -> Answer | None:
     """Answer a repeated registration without the writer, and have a new one parsed before its turn comes."""
     subject = request.params["subject"]
+    if request.flag("force"):
+        raise faults.not_built(
+            "force", "To skip the compatibility check set the subject's level to NONE: PUT /config/{subject}."
+        )
     proposal = bodies.proposal(request, subject, "register.arg5")
     if not is_valid(subject):
         raise faults.invalid_subject(subject)
@@ -115,6 +125,7 @@ def _version(catalog: Catalog, request: Request, *, deleted: bool) -> Entry:
 @routes.read("GET", "/subjects/{subject}/versions/{version}")
 def get_version(catalog: Catalog, request: Request) -> Answer:
     """One version of a subject."""
+    refuse_tag_search(request)
     entry = _version(catalog, request, deleted=request.flag("deleted"))
     entry = reading.qualified(catalog.in_format(entry, request.text("format")), request.text("referenceFormat"))
     return Answer(entry.as_version())
@@ -133,6 +144,15 @@ def get_referrers(catalog: Catalog, request: Request) -> Answer:
     entry = _version(catalog, request, deleted=True)
     found = catalog.seen.referrers(entry.subject, entry.version, deleted=request.flag("deleted"))
     return Answer(reading.page([i for _, i in found], request.number("offset", 0), request.number("limit", -1)))
+
+
+@routes.write("POST", "/subjects/{subject}/versions/{version}/tags", "modify_tags")
+def modify_tags(catalog: Catalog, request: Request) -> Answer:
+    """Not built: tags are written into the schema by whoever writes the schema."""
+    raise faults.not_built(
+        "/subjects/{subject}/versions/{version}/tags",
+        "Register the schema with the tags written into it, or into metadata.tags.",
+    )
 
 
 @routes.write("DELETE", "/subjects/{subject}/versions/{version}", "delete_version")

@@ -147,6 +147,8 @@ class Session(AuditTable):
         """Store a version and, if its id is new, the content behind the id."""
         name = Name.parse(entry.subject)
         ctx = name.context
+        if ctx != DEFAULT_CONTEXT:
+            self._run("DELETE FROM forgotten_contexts WHERE context = ?", (ctx,))
         known = self._run("SELECT 1 FROM schemas WHERE context = ? AND id = ?", (ctx, entry.id))
         if known:
             # Another subject may now be the one that the id is reported under.
@@ -270,9 +272,17 @@ class Session(AuditTable):
             raise no_ids_left(context)
         return int(found)
 
+    def forget_context(self, context: str) -> bool:
+        """Take a context off the list until it has a subject again; says whether it was on it. Its counter stays."""
+        if context not in self.contexts()[1:]:
+            return False
+        self._run("INSERT INTO forgotten_contexts VALUES (?) ON CONFLICT DO NOTHING", (context,))
+        return True
+
     def contexts(self) -> list[str]:
-        """Every context that ever had a subject, the default one first."""
-        rows = self._run("SELECT context FROM counters WHERE context <> '.' ORDER BY context", ())
+        """Every context that ever had a subject and was not forgotten, the default one first."""
+        gone = "SELECT context FROM forgotten_contexts"
+        rows = self._run(f"SELECT context FROM counters WHERE context <> '.' AND context NOT IN ({gone}) ORDER BY context", ())
         return [DEFAULT_CONTEXT, *(str(r[0]) for r in rows)]
 
     def referrers(self, subject: str, version: int, *, deleted: bool) -> list[tuple[str, int]]:

@@ -29,6 +29,7 @@ TABLES = (
         PRIMARY KEY (subject, version, context, id))""",
     "CREATE INDEX IF NOT EXISTS referrers_id ON referrers (context, id)",
     "CREATE TABLE IF NOT EXISTS counters (context TEXT PRIMARY KEY, last_id {big} NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS forgotten_contexts (context TEXT PRIMARY KEY)",
     "CREATE TABLE IF NOT EXISTS configs (subject TEXT PRIMARY KEY, body TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS modes (subject TEXT PRIMARY KEY, mode TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",

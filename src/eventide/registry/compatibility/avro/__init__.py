@@ -50,6 +50,11 @@ class AvroSchema:
         """CRC-64-AVRO of the parsing form."""
         return text.fingerprint(self.parsing_form)
 
+    @property
+    def top_fields(self) -> frozenset[str]:
+        """The names of its fields, if it is a record."""
+        return frozenset(field.name for field in self.root.fields) if self.root.kind == "record" else frozenset()
+
     def __repr__(self) -> str:
         return f"AvroSchema({self.canonical!r})"
 

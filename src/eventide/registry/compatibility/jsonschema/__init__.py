@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from eventide.registry.compatibility import json_text
-from eventide.registry.compatibility.jsonschema.changes import COMPATIBLE
+from eventide.registry.compatibility.jsonschema.changes import COMPATIBLE, LENIENT
 from eventide.registry.compatibility.jsonschema.diff import TooComplex, differences
 from eventide.registry.compatibility.jsonschema.loader import load
 from eventide.registry.compatibility.jsonschema.reasons import explain, too_complex
@@ -32,6 +32,12 @@ class JsonSchema:
         """The canonical text with the keys of every object in order."""
         return json_text.write(json_text.sort(self.raw))
 
+    @property
+    def top_fields(self) -> frozenset[str]:
+        """The names of its properties."""
+        properties = self.raw.get("properties") if isinstance(self.raw, dict) else None
+        return frozenset(properties) if isinstance(properties, dict) else frozenset()
+
     def __repr__(self) -> str:
         return f"JsonSchema({self.canonical!r})"
 
@@ -55,10 +61,10 @@ def parse(schema: str, references: Mapping[str, str], *, strict: bool = True) ->
     return parsed
 
 
-def check(reader: JsonSchema, writer: JsonSchema, side: str = "new") -> list[Incompatibility]:
+def check(reader: JsonSchema, writer: JsonSchema, side: str = "new", *, lenient: bool = False) -> list[Incompatibility]:
     """Every reason why `reader` would refuse something that `writer` allows."""
     try:
-        changes = differences(writer.shape, reader.shape)
+        changes = differences(writer.shape, reader.shape, LENIENT if lenient else frozenset())
     except TooComplex:
         return [too_complex(side)]
     return [explain(kind, path, side) for kind, path in changes if kind not in COMPATIBLE]

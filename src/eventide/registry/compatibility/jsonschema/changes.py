@@ -30,6 +30,17 @@ COMPATIBLE = frozenset(
 )
 """What a new schema may change and still read everything that the old one allowed."""
 
+LENIENT = frozenset(
+    (
+        *("ADDITIONAL_PROPERTIES_NARROWED", "ADDITIONAL_PROPERTIES_REMOVED", "UNEVALUATED_PROPERTIES_NARROWED"),
+        *("UNEVALUATED_PROPERTIES_REMOVED", "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL"),
+        *("OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL"),
+        *("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",),
+        *("PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",),
+    )
+)
+"""What the policy LENIENT lets pass besides: names that come to open objects and leave closed ones."""
+
 Path = tuple[str, ...]
 Change = tuple[str, Path]
 MAX_CHANGES = 200

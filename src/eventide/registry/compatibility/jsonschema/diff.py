@@ -19,8 +19,8 @@ class TooComplex(Exception):
     """The two schemas have more pairs of inner schemas than a comparison may look at."""
 
 
-def differences(original: Shape, update: Shape) -> list[Change]:
-    """Every change from the original to the update, compatible or not.
+def differences(original: Shape, update: Shape, forgiven: frozenset[str] = frozenset()) -> list[Change]:
+    """Every change from the original to the update, compatible or not; those of a `forgiven` kind are left out.
 
     A pair that is met again inside itself counts as compatible; if it then turns out not to be, the whole comparison
     is repeated with that knowledge, until nothing new is learned.
@@ -28,7 +28,7 @@ def differences(original: Shape, update: Shape) -> list[Change]:
     budget = [MAX_PAIRS]
     known: dict[_Key, list[Change]] = {}
     while True:
-        memo, found, assumed = _run(original, update, known, budget)
+        memo, found, assumed = _run(original, update, known, budget, forgiven)
         refused = {key: changes for key, changes in memo.items() if not is_compatible(changes)}
         if not assumed or refused.keys() == known.keys():
             return found
@@ -36,7 +36,7 @@ def differences(original: Shape, update: Shape) -> list[Change]:
 
 
 def _run(
-    original: Shape, update: Shape, known: dict[_Key, list[Change]], budget: list[int]
+    original: Shape, update: Shape, known: dict[_Key, list[Change]], budget: list[int], forgiven: frozenset[str]
 ) -> tuple[dict[_Key, list[Change]], list[Change], bool]:
     memo: dict[_Key, list[Change]] = {}
     open_pairs: set[_Key] = set()
@@ -68,7 +68,7 @@ def _run(
         except StopIteration as done:
             stack.pop()
             open_pairs.discard(key)
-            answer = memo[key] = bounded(done.value)
+            answer = memo[key] = bounded([change for change in done.value if change[0] not in forgiven])
 
 
 def _spend(budget: list[int], amount: int) -> None:

@@ -39,6 +39,13 @@ class ProtobufSchema:
 
         return encode(self.raw, self.names)
 
+    @property
+    def top_fields(self) -> frozenset[str]:
+        """The names of the fields of all messages that are not inside another one."""
+        messages = [type_ for type_ in self.raw.types if isinstance(type_, Message)]
+        held = [fields for m in messages for fields in (m.fields, *(oneof.fields for oneof in m.oneofs))]
+        return frozenset(field.name for fields in held for field in fields)
+
     def __repr__(self) -> str:
         return f"ProtobufSchema({self.canonical!r})"
 
