@@ -31,6 +31,7 @@ def registry() -> None:
 @click.option("--tls-key", type=click.Path(path_type=Path, exists=True), help="Its key, if not in the same file.")
 @click.option("--tls-client-ca", type=click.Path(path_type=Path, exists=True), help="Demand client certificates of it.")
 @click.option("--body-limit", default=2 * 1024 * 1024, show_default=True, help="The largest request, in bytes.")
+@click.option("--default-compatibility", default="BACKWARD", show_default=True, help="The level where nobody has set one.")
 @click.option("--require-owner/--no-require-owner", default=None, help="Refuse subjects that nobody owns.")
 @click.option("--access-log", is_flag=True, help="Log every request.")
 @click.option("--port-file", type=click.Path(path_type=Path), help="Write the port here once it listens.")
@@ -43,27 +44,34 @@ def serve(
     tls_key: Path | None,
     tls_client_ca: Path | None,
     body_limit: int,
+    default_compatibility: str,
     require_owner: bool | None,
     access_log: bool,
     port_file: Path | None,
 ) -> None:
     """Serve a registry until interrupted."""
     from eventide.migration.service import Migrations
+    from eventide.registry.compatibility import LEVELS
     from eventide.registry.service import Options
     from eventide.registry.service import serve as run
     from eventide.registry.service.auth import Accounts
     from eventide.registry.service.server import Tls
 
+    if default_compatibility.upper() not in LEVELS:
+        message = f"{default_compatibility!r} is no compatibility level; take one of {', '.join(LEVELS)}"
+        raise click.BadParameter(message, param_hint="--default-compatibility")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     try:
         options = Options(
             accounts=Accounts.load(accounts) if accounts else None,
             body_limit=body_limit,
             require_owner=require_owner,
+            default_level=default_compatibility.upper(),
             extensions=(Migrations(),),
         )
         tls = Tls(tls_cert, tls_key, tls_client_ca) if tls_cert else None
-        run(store, host=host, port=port, options=options, tls=tls, access_log=access_log, port_file=port_file)
+        run(store, host=host, port=port, options=options, tls=tls, access_log=access_log, port_file=port_file,
+            announce=click.echo)  # fmt: skip
     except (ValueError, OSError, EventideError) as error:
         raise click.ClickException(str(error)) from error
 

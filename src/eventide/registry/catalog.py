@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from eventide.registry import faults
@@ -16,7 +17,7 @@ from eventide.registry.names import GLOBAL_CONTEXT, Name, beside, java_order
 from eventide.registry.parsing import KINDS, Parsing, formatted
 from eventide.registry.records import Entry, Proposal, java_references
 from eventide.registry.sight import EVERYTHING, Seen, Sight
-from eventide.registry.store import Session
+from eventide.registry.store import Alike, Session
 
 Config = dict[str, Any]
 DEFAULT_LEVEL = "BACKWARD"
@@ -25,26 +26,26 @@ _SHARED = ("normalize", "validateFields", "validateNewSchemas", "validateRules",
            "compatibilityGroup")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Canonical:
     """A proposal that parsed: its text is the one that would be stored."""
 
     proposal: Proposal
     parsed: ParsedSchema
 
-    @property
+    @cached_property
     def guid(self) -> str:
         """Its identity across subjects."""
         p = self.proposal
         return guid(p.text, p.references, p.metadata, p.rules)
 
-    @property
+    @cached_property
     def lookup(self) -> str:
         """Its identity within a subject."""
         p = self.proposal
         return lookup_key(p.kind, self.parsed.canonical, p.references, p.metadata, p.rules)
 
-    @property
+    @cached_property
     def written_out(self) -> str:
         """Its identity within a subject once its references are written out into it."""
         p = self.proposal
@@ -69,8 +70,15 @@ class Catalog:
     """The registry as of one transaction: settings in scope, parsed schemas, and schemas that are the same."""
 
     def __init__(
-        self, session: Session, parsing: Parsing, now: int, guards: Sequence[Guard] = (), sight: Sight = EVERYTHING
+        self,
+        session: Session,
+        parsing: Parsing,
+        now: int,
+        guards: Sequence[Guard] = (),
+        sight: Sight = EVERYTHING,
+        default_level: str = DEFAULT_LEVEL,
     ) -> None:
+        self.default_level = default_level
         self.session = session
         self.sight = sight
         self.seen = Seen(session, sight)
@@ -81,7 +89,7 @@ class Catalog:
 
     def unguarded(self) -> Catalog:
         """The same catalog for a guard's own changes."""
-        return Catalog(self.session, self.parsing, self.now, sight=self.sight)
+        return Catalog(self.session, self.parsing, self.now, sight=self.sight, default_level=self.default_level)
 
     # settings in scope
 
@@ -89,9 +97,9 @@ class Catalog:
         """The settings of exactly this subject; the whole registry (the empty name) always has some."""
         own = self.session.config(subject)
         if own is not None:
-            return {"compatibilityLevel": DEFAULT_LEVEL, **own}
+            return {"compatibilityLevel": self.default_level, **own}
         name = Name.parse(subject)
-        return {"compatibilityLevel": DEFAULT_LEVEL} if not subject or name.context == GLOBAL_CONTEXT else None
+        return {"compatibilityLevel": self.default_level} if not subject or name.context == GLOBAL_CONTEXT else None
 
     def config_in_scope(self, subject: str) -> Config:
         """The settings that apply to a subject: its own, its context's, the registry's, or the defaults."""
@@ -103,8 +111,8 @@ class Catalog:
         for scope in self._scopes_above(subject):
             found = self.session.config(scope)
             if found is not None:
-                return {"compatibilityLevel": DEFAULT_LEVEL, **found}
-        return {"compatibilityLevel": DEFAULT_LEVEL}
+                return {"compatibilityLevel": self.default_level, **found}
+        return {"compatibilityLevel": self.default_level}
 
     def mode(self, subject: str) -> str | None:
         """The mode of exactly this subject; the whole registry always has one."""
@@ -217,8 +225,7 @@ class Catalog:
             held = self.held(canonical, deleted=deleted)
             if held is not None:
                 return held
-        written_out = None if proposal.references else canonical.written_out
-        candidates = self.session.same_in_subject(proposal.subject, canonical.lookup, written_out)
+        candidates = self.session.same_in_subject(proposal.subject, self._content(canonical))
         if latest_only:
             latest = self.session.latest(proposal.subject)
             candidates = [c for c in candidates if latest is not None and c.version == latest.version]
@@ -231,7 +238,7 @@ class Catalog:
         """The version under which the subject holds exactly this content."""
         proposal = canonical.proposal
         context = Name.parse(proposal.subject).context
-        schema_id = self.session.id_of(context, canonical.guid)
+        schema_id = self.id_of(canonical)
         if schema_id is None:
             return None
         for subject, version in self.session.holders(context, schema_id):
@@ -241,6 +248,16 @@ class Catalog:
                     return None
                 return self.as_entry(canonical, version, schema_id)
         return None
+
+    def id_of(self, canonical: Canonical) -> int | None:
+        """The id that this content was last given in its context."""
+        return self.session.id_of(self._content(canonical))
+
+    @staticmethod
+    def _content(canonical: Canonical) -> Alike:
+        proposal = canonical.proposal
+        written_out = None if proposal.references else canonical.written_out
+        return Alike(Name.parse(proposal.subject).context, canonical.guid, canonical.lookup, written_out)
 
     @staticmethod
     def as_entry(canonical: Canonical, version: int, schema_id: int, ts: int | None = None) -> Entry:

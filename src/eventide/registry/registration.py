@@ -71,7 +71,7 @@ def register(
     schema_id = proposal.id
 
     context = Name.parse(subject).context
-    known_id = session.id_of(context, canonical.guid)
+    known_id = catalog.id_of(canonical)
     if known_id is not None and schema_id in (-1, known_id) and session.holders(context, known_id):
         held = catalog.held(canonical, deleted=False)
         if proposal.version == 0 and held is not None:
@@ -99,7 +99,8 @@ def register(
 def _store(catalog: Catalog, canonical: Canonical, version: int, schema_id: int) -> Entry:
     session, subject = catalog.session, canonical.proposal.subject
     name = Name.parse(subject)
-    if schema_id < 0:
+    new_id = schema_id < 0
+    if new_id:
         schema_id = session.next_id(name.context)
     else:
         there = session.schema(name.context, schema_id)
@@ -107,8 +108,8 @@ def _store(catalog: Catalog, canonical: Canonical, version: int, schema_id: int)
             raise faults.not_permitted(f"Overwrite new schema with id {schema_id} in context {name.prefix} is not permitted.")
     entry = catalog.as_entry(canonical, version, schema_id, catalog.now)
     written_out = canonical.written_out if canonical.proposal.references else None
-    session.put_version(entry, lookup=canonical.lookup, resolved=written_out)
-    for earlier in session.deleted_versions_of(subject, schema_id):
+    session.put_version(entry, lookup=canonical.lookup, resolved=written_out, new_id=new_id)
+    for earlier in [] if new_id else session.deleted_versions_of(subject, schema_id):
         # The schema came back: its soft deleted versions are replaced, unless somebody refers to them by number.
         if earlier < version and not session.referrers(subject, earlier, deleted=True):
             gone = session.entry(subject, earlier, deleted=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.registry.catalog import DEFAULT_LEVEL, DEFAULT_MODE, Catalog
+from eventide.registry.catalog import DEFAULT_MODE, Catalog
 from eventide.registry.names import GLOBAL_CONTEXT, Name, java_order
 from eventide.registry.records import Json
 
@@ -28,7 +28,7 @@ def overview(catalog: Catalog, context: str | None, prefix: str, *, deleted: boo
                 "schemaType": entry.kind,
                 "ts": entry.ts,
                 "deleted": bool(entry.deleted),
-                "compatibilityLevel": config.get("compatibilityLevel", DEFAULT_LEVEL),
+                "compatibilityLevel": config.get("compatibilityLevel", catalog.default_level),
                 "mode": _in_scope(modes, entry.subject, DEFAULT_MODE),
                 "owner": max(covering, key=lambda o: len(o["prefix"]), default=None),
                 "metadata": entry.metadata,

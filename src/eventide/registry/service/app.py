@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from eventide.registry import faults, reading
-from eventide.registry.catalog import Catalog
+from eventide.registry.catalog import DEFAULT_LEVEL, Catalog
 from eventide.registry.faults import Fault
 from eventide.registry.governance.policy import REQUIRE_OWNER
 from eventide.registry.names import Name, is_valid, normal
 from eventide.registry.parsing import Parsing
-from eventide.registry.service import bodies, contexts, governance, schemas, server_facts, settings, subjects
+from eventide.registry.service import bodies, contexts, governance, metrics, schemas, server_facts, settings, subjects
 from eventide.registry.service.access import require, require_somewhere
 from eventide.registry.service.audit import note
-from eventide.registry.service.auth import NOBODY, Accounts, Principal, Role
+from eventide.registry.service.auth import NOBODY, NOBODY_AT_ALL, Accounts, Principal, Role
 from eventide.registry.service.door import Door
 from eventide.registry.service.extension import Extension
 from eventide.registry.service.http import (
     NO_CONTENT,
     Answer,
+    RawAnswer,
     Request,
     answer_type,
     encode,
@@ -35,13 +36,15 @@ from eventide.registry.service.http import (
 )
 from eventide.registry.service.id_answers import IdAnswers
 from eventide.registry.service.routes import Before, Kind, Route, Routes
-from eventide.registry.store import Session, Store, StoreUnavailable, Writer
+from eventide.registry.store import End, Question, Session, Store, StoreUnavailable, Writer
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+_FROM_MEMORY = "/schemas/ids/{id}"
 _NOTHING = {"type": "http.response.body", "body": b""}
 _REFUSALS_WORTH_KEEPING = frozenset({40901, 42251, 42252})
 
@@ -56,6 +59,7 @@ class Options:
     wait_seconds: float = 30.0
     readers: int = 4
     require_owner: bool | None = None
+    default_level: str = DEFAULT_LEVEL
     extensions: tuple[Extension, ...] = ()
 
 
@@ -71,6 +75,8 @@ class Application:
         self._writer = Writer(store, wait_seconds=options.wait_seconds, after_commit=self._answers.move_to)
         self._door = Door(options.accounts) if options.accounts is not None else None
         self._routes = Routes()
+        self._metrics = metrics.Metrics()
+        self._routes.include(self._metrics.routes)
         for table in (server_facts, contexts, subjects, schemas, settings, governance):
             self._routes.include(table.routes)
         self._guards = tuple(guard for extension in options.extensions for guard in extension.guards)
@@ -106,13 +112,16 @@ class Application:
             await self._lifespan(scope, receive, send)
             return
         raw_path, raw_query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
+        began = time.perf_counter()
         if scope["method"] == "GET" and raw_path.startswith(b"/schemas/ids/") and await self._sent(scope, send):
+            self._metrics.note("GET", _FROM_MEMORY, 200, time.perf_counter() - began)
             return
+        request: Request | None = None
         content_type: bytes | None = answer_type(None)
         sight, revision = NOBODY.sight, -1
         try:
             headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-            content_type = answer_type(headers.get("accept"))
+            content_type = answer_type(headers.get("accept") if raw_path != metrics.PATH else None)
             request = Request(scope["method"], split_path(raw_path), split_query(raw_query), headers, _origin(scope, headers))
             answer, revision = await self._answer(request, receive)
             sight = request.principal.sight
@@ -134,6 +143,9 @@ class Application:
             self._answers.put((sight.prefixes, raw_path, raw_query), messages, revision)
         await send(messages[0])
         await send(messages[1])
+        method, route = (scope["method"] if scope["method"] in _METHODS else "other"), request.route if request else "other"
+        took, refused = time.perf_counter() - began, answer.status >= 400 and not isinstance(answer, RawAnswer)
+        self._metrics.note(method, route, answer.status, took, answer.body["error_code"] if refused else None)
 
     async def _sent(self, scope: Scope, send: Send) -> bool:
         """Answer by id from memory, if it can be: the same request was answered before and nothing has changed."""
@@ -161,19 +173,21 @@ class Application:
     async def _answer(self, request: Request, receive: Receive) -> tuple[Answer, int]:
         loop = asyncio.get_running_loop()
         contexts.move_into_path(request)
-        route, request.params = self._routes.match(request.method, request.segments)
-        request.principal = await self._principal(request)
+        route, request.named = self._routes.match(request.method, request.segments)
+        request.params, request.route = request.named, "/" + "/".join(route.path)
+        request.principal = await self._principal(request) if route.role is not None else NOBODY_AT_ALL
         if request.method in ("POST", "PUT"):
             refuse_content_type(request.headers.get("content-type"))
             request.body = bodies.parse(await self._body(request, receive))
         if route.kind is Kind.READ:
             return await loop.run_in_executor(self._readers, self._read, route, request)
+        questions: frozenset[Question] = frozenset()
         if route.before is not None:
-            early = await loop.run_in_executor(self._readers, self._before, route.before, route, request)
+            early, questions = await loop.run_in_executor(self._readers, self._before, route.before, route, request)
             if early is not None:
                 return early, -1
         try:
-            future = self._writer.submit(lambda session: self._perform(route, session, request))
+            future = self._writer.submit(lambda session: self._perform(route, session, request), questions)
             return await asyncio.wrap_future(future), -1
         except Fault as fault:
             refusal = fault
@@ -189,11 +203,12 @@ class Application:
         # The highest id changes with every registration, the revision only when an answer by id may have.
         return answer, -1 if request.flag("fetchMaxId") else revision
 
-    def _before(self, before: Before, route: Route, request: Request) -> Answer | None:
+    def _before(self, before: Before, route: Route, request: Request) -> tuple[Answer | None, frozenset[Question]]:
+        """An early answer, or none and what the writer will have to ask: the same again, and where the subject ends."""
         with self._store.read() as session:
             catalog = self._catalog(session, request)
             self._prepare(route, catalog, request)
-            return before(catalog, request)
+            return before(catalog, request), session.lookups.asked | {End(request.params["subject"])}
 
     def _perform(self, route: Route, session: Session, request: Request) -> Answer:
         catalog = self._catalog(session, request)
@@ -202,20 +217,22 @@ class Application:
 
     def _prepare(self, route: Route, catalog: Catalog, request: Request) -> None:
         """Give the subject its one spelling, follow its alias, and see that the principal may do this with it."""
+        if route.role is None:
+            return
         if "{subject}" not in route.path:
             if route.role is Role.ADMIN:
                 require(request, Role.ADMIN, "")
             else:
                 require_somewhere(request, route.role)
             return
-        subject = normal(request.params["subject"])
+        subject = normal(request.named["subject"])  # asked before and again by the writer: an alias is followed once
         if not is_valid(subject, for_settings=True):
             raise faults.invalid_subject(subject)
         if "subjects" in route.path:
             subject = reading.aliased(catalog, subject)
         elif Name.parse(subject).is_default_context:
             subject = ""
-        request.params = {**request.params, "subject": subject}
+        request.params = {**request.named, "subject": subject}
         permanent = request.flag("permanent") and request.method == "DELETE"
         require(request, Role.ADMIN if permanent else route.role, subject)
 
@@ -226,7 +243,8 @@ class Application:
         note(catalog, request, route.audited or "", subject, detail, outcome="refused")
 
     def _catalog(self, session: Session, request: Request) -> Catalog:
-        return Catalog(session, self._parsing, time.time_ns() // 1_000_000, self._guards, request.principal.sight)
+        now, sight = time.time_ns() // 1_000_000, request.principal.sight
+        return Catalog(session, self._parsing, now, self._guards, sight, self._options.default_level)
 
     async def _principal(self, request: Request) -> Principal:
         if self._options.accounts is None:
@@ -296,6 +314,6 @@ def _messages(answer: Answer, content_type: bytes | None, *, head: bool) -> tupl
         return {"type": "http.response.start", "status": answer.status, "headers": []}, _NOTHING
     headers = [(b"content-length", str(len(body)).encode()), *answer.headers]
     if content_type is not None:
-        headers.insert(0, (b"content-type", content_type))
+        headers.insert(0, (b"content-type", answer.media or content_type))
     start = {"type": "http.response.start", "status": answer.status, "headers": headers}
     return start, {"type": "http.response.body", "body": b"" if head else body}

@@ -65,6 +65,10 @@ NOBODY = Principal("anonymous", (Grant("", Role.ADMIN),))
 """Everybody, where authentication is off."""
 
 
+NOBODY_AT_ALL = Principal("anonymous", ())
+"""Somebody who was not asked for credentials, and may read nothing."""
+
+
 def hashed(secret: str, salt: bytes | None = None) -> str:
     """A password or token as it may be written down."""
     salt = salt or os.urandom(16)

@@ -34,8 +34,13 @@ class Request:
     headers: dict[str, str]
     origin: str
     body: Any = NO_BODY
+    named: dict[str, str] = field(default_factory=dict)
+    """What stands in the path, as the client wrote it."""
     params: dict[str, str] = field(default_factory=dict)
+    """The same with the subject in its one spelling, and its alias followed."""
     principal: Principal = NOBODY
+    route: str = "other"
+    """The path with its braces, once it is known: what the metrics call the request."""
 
     def text(self, name: str, default: str = "") -> str:
         """A query parameter as text."""
@@ -67,6 +72,8 @@ class Answer:
     status: int = 200
     typed: bool = True
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    media: bytes | None = None
+    """Its content type, if it has one of its own."""
 
 
 @dataclass(slots=True)
@@ -120,7 +127,10 @@ def split_query(raw: bytes) -> dict[str, list[str]]:
 
 def storable(text: str) -> bool:
     """Can every store keep this text? Not a NUL, which PostgreSQL refuses, nor half of a surrogate pair."""
-    return "\0" not in text and not any(0xD800 <= ord(c) <= 0xDFFF for c in text)
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def refuse_content_type(given: str | None) -> None:

@@ -30,7 +30,8 @@ class Route:
     path: tuple[str, ...]
     work: Work
     kind: Kind
-    role: Role
+    role: Role | None
+    """What one must be allowed; none, if nobody has to be let in for it."""
     before: Before | None
     audited: str | None
 
@@ -47,7 +48,7 @@ class Routes:
         path: str,
         *,
         kind: Kind = Kind.READ,
-        role: Role = Role.READ,
+        role: Role | None = Role.READ,
         before: Before | None = None,
         audited: str | None = None,
     ) -> Callable[[Work], Work]:
@@ -68,7 +69,7 @@ class Routes:
 
         return keep
 
-    def read(self, method: str, path: str, *, role: Role = Role.READ) -> Callable[[Work], Work]:
+    def read(self, method: str, path: str, *, role: Role | None = Role.READ) -> Callable[[Work], Work]:
         """A route that only looks."""
         return self.add(method, path, role=role)
 

@@ -6,11 +6,13 @@ import ipaddress
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
+from eventide.redaction import masked
 from eventide.registry.service.app import Application, Options
 from eventide.registry.store import open_store
 
@@ -45,8 +47,18 @@ def serve(
     tls: Tls | None = None,
     access_log: bool = False,
     port_file: Path | None = None,
+    announce: Callable[[str], None] = log.info,
 ) -> None:
-    """Serve a registry until the process is told to stop; with port 0 on a free one, written to `port_file`."""
+    """Serve a registry until the process is told to stop; with port 0 on a free one, written to `port_file`.
+
+    The first thing said is where it listens, to `announce`.
+    """
+    application = Application(open_store(store_url), options)
+    listening = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    announce(
+        f"The registry listens on {'https' if tls else 'http'}://{shown}:{listening.getsockname()[1]} ({masked(store_url)})"
+    )
     if options.accounts is None and not is_loopback(host):
         log.warning(
             "the registry listens on %s without authentication: whoever reaches it may change and delete schemas. "
@@ -56,7 +68,7 @@ def serve(
     if options.accounts is not None and tls is None and not is_loopback(host):
         log.warning("credentials will cross the network unencrypted on %s; give --tls-cert and --tls-key.", host)
     config = uvicorn.Config(
-        Application(open_store(store_url), options),
+        application,
         log_level="info",
         access_log=access_log,
         server_header=False,
@@ -68,7 +80,6 @@ def serve(
         ssl_ca_certs=str(tls.client_authority) if tls and tls.client_authority else None,
         ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_authority else ssl.CERT_NONE,
     )
-    listening = _listen(host, port)
     if port_file is not None:
         # Connections wait in the backlog from here on, so whoever reads the file may connect at once.
         beside = port_file.with_suffix(".new")

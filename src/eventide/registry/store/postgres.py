@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import psycopg
@@ -12,18 +12,24 @@ import psycopg
 from eventide.registry.store.base import StoreUnavailable
 from eventide.registry.store.session import Session
 from eventide.registry.store.tables import TABLES
+from eventide.registry.store.transaction import Row, Statement, Transaction
 
+_COMMIT: Statement = ("COMMIT", ())
 _ONE_WRITER = 0x45564944  # any number, as long as every service of the database takes the same
-_APPEND_ONLY = """CREATE OR REPLACE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$;
-    CREATE OR REPLACE TRIGGER audit_append_only BEFORE UPDATE OR DELETE ON audit
-    FOR EACH ROW EXECUTE FUNCTION audit_is_append_only();
-    CREATE OR REPLACE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit
-    FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only()"""
+_APPEND_ONLY = (
+    """CREATE OR REPLACE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$""",
+    """CREATE OR REPLACE TRIGGER audit_append_only BEFORE UPDATE OR DELETE ON audit
+        FOR EACH ROW EXECUTE FUNCTION audit_is_append_only()""",
+    """CREATE OR REPLACE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit
+        FOR EACH STATEMENT EXECUTE FUNCTION audit_is_append_only()""",
+)
 _HAS_CHAIN = "SELECT 1 FROM pg_attribute WHERE attrelid = 'audit'::regclass AND attname = 'hash' AND NOT attisdropped"
-_ADD_CHAIN = """DROP TRIGGER IF EXISTS audit_append_only ON audit;
-    ALTER TABLE audit ALTER COLUMN seq DROP IDENTITY IF EXISTS;
-    ALTER TABLE audit ADD COLUMN hash TEXT COLLATE "C" NOT NULL DEFAULT ''"""
+_ADD_CHAIN = (
+    "DROP TRIGGER IF EXISTS audit_append_only ON audit",
+    "ALTER TABLE audit ALTER COLUMN seq DROP IDENTITY IF EXISTS",
+    """ALTER TABLE audit ADD COLUMN hash TEXT COLLATE "C" NOT NULL DEFAULT ''""",
+)
 
 
 class PostgresStore:
@@ -43,9 +49,11 @@ class PostgresStore:
                 # The order of subjects must not depend on the database's locale.
                 session._run(filled.replace(" TEXT", ' TEXT COLLATE "C"'), ())
             if not session._run(_HAS_CHAIN, ()):
-                session._run(_ADD_CHAIN, ())
+                for statement in _ADD_CHAIN:
+                    session._run(statement, ())
                 session.chain_older_lines()
-            session._run(_APPEND_ONLY, ())
+            for statement in _APPEND_ONLY:
+                session._run(statement, ())
 
     def _connection(self) -> psycopg.Connection[Any]:
         connection: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
@@ -64,35 +72,35 @@ class PostgresStore:
         """One consistent view of everything, for the calling thread."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
             yield session
+            session.finish(_COMMIT)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """The only writer among all services; waits for its turn, commits at the end."""
-        with self._transaction("BEGIN") as session:
-            session._run(f"SELECT pg_advisory_xact_lock({_ONE_WRITER})", ())
+        with self._transaction("BEGIN", f"SELECT pg_advisory_xact_lock({_ONE_WRITER})") as session:
             yield session
-            session.finish()
+            session.finish(_COMMIT)
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Session]:
+    def _transaction(self, *first: str) -> Iterator[Session]:
         try:
             connection = self._connection()
 
-            def run(statement: str, values: Sequence[Any]) -> list[Sequence[Any]]:
-                if not values:
-                    cursor = connection.execute(statement.encode())
-                else:
-                    cursor = connection.execute(statement.replace("?", "%s").encode(), values)
-                return cursor.fetchall() if cursor.description else []
+            def ask(statements: Sequence[Statement]) -> list[list[Row]]:
+                with connection.pipeline() if len(statements) > 1 else nullcontext():
+                    cursors = [_execute(connection, *statement) for statement in statements]
+                return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
-            connection.execute(begin.encode())
             try:
-                yield Session(run)
+                # The beginning waits for the first question, and the end goes with the last change: fewer round trips.
+                yield Session(Transaction(ask, [(statement, ()) for statement in first]))
+            except psycopg.Error:
+                connection.close()  # what it has prepared and what it thinks it has may differ after a pipeline broke off
+                raise
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
                 raise
-            connection.execute("COMMIT")
         except psycopg.OperationalError as error:
             raise StoreUnavailable(str(error).strip()) from error
 
@@ -108,3 +116,9 @@ class PostgresStore:
                 with suppress(psycopg.Error):
                     connection.close()
             self._connections.clear()
+
+
+def _execute(connection: psycopg.Connection[Any], statement: str, values: Sequence[Any]) -> psycopg.Cursor[Any]:
+    if not values:
+        return connection.execute(statement.encode())
+    return connection.execute(statement.replace("?", "%s").encode(), values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from eventide.registry.audit_chain import Head
@@ -12,12 +12,10 @@ from eventide.registry.faults import no_ids_left
 from eventide.registry.names import DEFAULT_CONTEXT, Name, beside
 from eventide.registry.records import Entry
 from eventide.registry.store.audit import AuditTable
+from eventide.registry.store.lookups import COLUMNS, Alike, End, Lookups, Settings
+from eventide.registry.store.transaction import Row, Statement, Transaction
 
-Row = Sequence[Any]
-Run = Callable[[str, Sequence[Any]], list[Row]]
-
-_ENTRY = """SELECT v.subject, v.version, v.id, s.guid, s.kind, s.text, s.refs, s.metadata, s.rules, v.ts, v.deleted
-    FROM versions v JOIN schemas s ON s.context = v.context AND s.id = v.id"""
+_ENTRY = f"SELECT {COLUMNS} FROM versions v JOIN schemas s ON s.context = v.context AND s.id = v.id"
 
 LARGEST_ID = 2**31 - 1
 _COUNTED = LARGEST_ID - 1_000_000
@@ -27,46 +25,49 @@ _COUNTED = LARGEST_ID - 1_000_000
 class Session(AuditTable):
     """The tables of one registry, seen from inside one transaction."""
 
-    def __init__(self, run: Run) -> None:
-        super().__init__(run)
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(transaction.run)
+        self._transaction = transaction
         self.replaced = False
         """Did this transaction change something that was already readable by id?"""
-        self._settings: dict[tuple[str, str], Any] = {}
+        self.lookups = Lookups(transaction)
+        self._asked_for: dict[str, Settings] = {}
+        """The question whose answer has the settings of a scope: what is above many subjects is not asked for again."""
+        self._last_ids: dict[str, int] = {}
         self._head_before: tuple[Head | None, bool] = (None, False)
         self.revision: int | None = None
         """The store's new revision, if this transaction replaced something; known when it is about to commit."""
 
     def begin_change(self) -> None:
         """From here on, changes can be taken back without those before them."""
-        self._run("SAVEPOINT change", ())
+        self._transaction.begin_change()
         self._head_before = self._head, self._head_is_new
 
     def end_change(self) -> None:
         """Keep what was changed since `begin_change`."""
-        self._run("RELEASE SAVEPOINT change", ())
+        self._transaction.end_change()
 
     def take_back(self) -> None:
         """Undo what was changed since `begin_change`."""
-        self._run("ROLLBACK TO SAVEPOINT change", ())
-        self._run("RELEASE SAVEPOINT change", ())
+        self._transaction.take_back()
         self._head, self._head_is_new = self._head_before
-        self._settings.clear()
+        self.lookups.forget()
+        self._last_ids.clear()
 
-    def _setting(self, table: str, column: str, subject: str) -> str | None:
-        """A setting, remembered until the end of the transaction: a registration asks for the same ones many times."""
-        key = (table, subject)
-        if key not in self._settings:
-            rows = self._run(f"SELECT {column} FROM {table} WHERE subject = ?", (subject,))
-            self._settings[key] = rows[0][0] if rows else None
-        found: str | None = self._settings[key]
-        return found
+    def _setting(self, table: str, subject: str) -> str | None:
+        question = self._asked_for.get(subject, Settings(subject))
+        for scope in question.scopes:
+            self._asked_for.setdefault(scope, question)
+        rows = self.lookups[question]
+        return next((str(value) for kind, scope, value in rows if kind == table and scope == subject), None)
 
-    def finish(self) -> None:
-        """The last thing before a commit: write down where the audit log ends, and that something readable by id has changed."""
+    def finish(self, *last: Statement) -> None:
+        """Write down where the audit log ends and that something readable by id has changed, then send all that waits."""
         self.put_audit_head()
         if self.replaced:
             self.revision = int(self.fact("revision") or 0) + 1
             self.put_fact("revision", str(self.revision))
+        self._transaction.flush(*last)
 
     # versions
 
@@ -78,10 +79,8 @@ class Session(AuditTable):
 
     def latest(self, subject: str) -> Entry | None:
         """The highest version that is not deleted."""
-        # The number first: a planner without statistics may otherwise join all versions before it takes the last.
-        highest = "SELECT MAX(version) FROM versions WHERE subject = ? AND deleted = 0"
-        rows = self._run(f"{_ENTRY} WHERE v.subject = ? AND v.version = ({highest})", (subject, subject))
-        return _entry(rows[0]) if rows else None
+        row = self.lookups[End(subject)][0]
+        return None if row[1] is None else _entry(row[1:])
 
     def entries(self, subject: str, *, deleted: bool = False) -> list[Entry]:
         """All versions of a subject, oldest first."""
@@ -95,8 +94,7 @@ class Session(AuditTable):
 
     def last_version(self, subject: str) -> int:
         """The highest version number in use, soft deleted ones included; 0 if none."""
-        rows = self._run("SELECT MAX(version) FROM versions WHERE subject = ?", (subject,))
-        return int(rows[0][0] or 0)
+        return int(self.lookups[End(subject)][0][0] or 0)
 
     def deleted_versions_of(self, subject: str, schema_id: int) -> list[int]:
         """The soft deleted versions of a subject that hold an id."""
@@ -128,6 +126,18 @@ class Session(AuditTable):
         rows = self._run(f"SELECT v.subject, MIN(v.deleted) FROM versions v WHERE {where} GROUP BY v.subject", values)
         return [(str(r[0]), bool(r[1])) for r in rows]
 
+    def kind_counts(self) -> dict[tuple[str, bool], int]:
+        """How many versions there are of each kind of schema, live and soft deleted."""
+        rows = self._run(
+            "SELECT s.kind, v.deleted, COUNT(*) FROM versions v JOIN schemas s ON s.context = v.context AND s.id = v.id "
+            "GROUP BY s.kind, v.deleted", (),
+        )  # fmt: skip
+        return {(str(kind), bool(deleted)): int(number) for kind, deleted, number in rows}
+
+    def subject_count(self) -> int:
+        """How many subjects there are, soft deleted ones included."""
+        return int(self._run("SELECT COUNT(DISTINCT subject) FROM versions", ())[0][0])
+
     def version_counts(self, context: str | None, prefix: str) -> dict[str, int]:
         """How many versions each subject with a prefix has, soft deleted ones left out."""
         where, values = _prefix_filter(context, prefix)
@@ -143,13 +153,15 @@ class Session(AuditTable):
         live = "" if deleted else " AND deleted = 0"
         return bool(self._run(f"SELECT 1 FROM versions WHERE {where}{live} LIMIT 1", values))
 
-    def put_version(self, entry: Entry, *, lookup: str, resolved: str | None) -> None:
-        """Store a version and, if its id is new, the content behind the id."""
+    def put_version(self, entry: Entry, *, lookup: str, resolved: str | None, new_id: bool = False) -> None:
+        """Store a version and, if its id is new (sure to be so, with `new_id`), the content behind the id."""
         name = Name.parse(entry.subject)
         ctx = name.context
+        end = End(entry.subject)
+        self.lookups.forget(lambda q: q == end or (isinstance(q, Alike) and q.is_touched_by(ctx, entry.guid, lookup, resolved)))
         if ctx != DEFAULT_CONTEXT:
             self._run("DELETE FROM forgotten_contexts WHERE context = ?", (ctx,))
-        known = self._run("SELECT 1 FROM schemas WHERE context = ? AND id = ?", (ctx, entry.id))
+        known = not new_id and self._run("SELECT 1 FROM schemas WHERE context = ? AND id = ?", (ctx, entry.id))
         if known:
             # Another subject may now be the one that the id is reported under.
             self.replaced = True
@@ -173,10 +185,13 @@ class Session(AuditTable):
             (entry.subject, entry.version, ctx, name.subject, entry.id, entry.ts),
         )
         self._hold(ctx, entry.id, entry.subject, entry.version)
+        last = self.last_id(ctx)
+        counted = entry.id if entry.id <= _COUNTED or entry.id == last + 1 else 0
+        self._last_ids[ctx] = max(last, counted)
         self._run(
             "INSERT INTO counters VALUES (?, ?) ON CONFLICT (context) DO UPDATE SET last_id = "
             "CASE WHEN excluded.last_id > counters.last_id THEN excluded.last_id ELSE counters.last_id END",
-            (ctx, entry.id if entry.id <= _COUNTED or entry.id == self.last_id(ctx) + 1 else 0),
+            (ctx, counted),
         )
 
     def _hold(self, context: str, schema_id: int, subject: str, version: int) -> None:
@@ -188,6 +203,7 @@ class Session(AuditTable):
 
     def soft_delete(self, entry: Entry, now: int) -> None:
         """Hide a version; it can still be read by id."""
+        self.lookups.forget()
         self.replaced = True
         self._run(
             "UPDATE versions SET deleted = 1, ts = ? WHERE subject = ? AND version = ?",
@@ -197,6 +213,7 @@ class Session(AuditTable):
 
     def hard_delete(self, entry: Entry) -> None:
         """Forget a version, and the content behind its id if nobody else holds it."""
+        self.lookups.forget()
         self.replaced = True
         key = (Name.parse(entry.subject).context, entry.id)
         self._run("DELETE FROM versions WHERE subject = ? AND version = ?", (entry.subject, entry.version))
@@ -214,10 +231,9 @@ class Session(AuditTable):
 
     # ids
 
-    def id_of(self, context: str, guid: str) -> int | None:
-        """The id that this content was last given in a context."""
-        rows = self._run("SELECT id FROM guids WHERE context = ? AND guid = ?", (context, guid))
-        return int(rows[0][0]) if rows else None
+    def id_of(self, content: Alike) -> int | None:
+        """The id that this content was last given in its context."""
+        return next((int(schema_id) for kind, schema_id in self.lookups[content] if kind == "same"), None)
 
     def ids_of(self, guid: str) -> list[tuple[str, int]]:
         """The id of this content in every context that has it."""
@@ -237,26 +253,24 @@ class Session(AuditTable):
         )
         return _entry(rows[0]) if rows else None
 
-    def same_in_subject(self, subject: str, lookup: str, resolved: str | None) -> list[Entry]:
-        """The versions of a subject that are this schema, or are it once their references are written out."""
+    def same_in_subject(self, subject: str, content: Alike) -> list[Entry]:
+        """The versions of a subject that are this schema, or are it once references are written out, latest first."""
         context = Name.parse(subject).context
         # In two steps, so that no planner comes to walk through all versions of the subject.
-        ids = self._run(
-            "SELECT id FROM schemas WHERE context = ? AND lookup = ? "
-            "UNION SELECT id FROM schemas WHERE context = ? AND resolved = ?",
-            (context, lookup, context, resolved),
-        )
+        ids = {int(schema_id) for kind, schema_id in self.lookups[content] if kind == "alike"}
         found = [
             _entry(row)
-            for (schema_id,) in ids
+            for schema_id in ids
             for row in self._run(f"{_ENTRY} WHERE v.context = ? AND v.id = ? AND v.subject = ?", (context, schema_id, subject))
         ]
         return sorted(found, key=lambda entry: -entry.version)
 
     def last_id(self, context: str) -> int:
         """The highest id ever given in a context; ids are never given twice."""
-        rows = self._run("SELECT last_id FROM counters WHERE context = ?", (context,))
-        return int(rows[0][0]) if rows else 0
+        if context not in self._last_ids:
+            rows = self._run("SELECT last_id FROM counters WHERE context = ?", (context,))
+            self._last_ids[context] = int(rows[0][0]) if rows else 0
+        return self._last_ids[context]
 
     def next_id(self, context: str) -> int:
         """The id that the next new content gets: one that a client's 32 bits can hold."""
@@ -307,7 +321,7 @@ class Session(AuditTable):
 
     def config(self, subject: str) -> dict[str, Any] | None:
         """The settings of a subject or context; those of the whole registry are under the empty name."""
-        body = self._setting("configs", "body", subject)
+        body = self._setting("configs", subject)
         return None if body is None else json.loads(body)
 
     def configs(self) -> dict[str, dict[str, Any]]:
@@ -318,14 +332,14 @@ class Session(AuditTable):
         """Set or, with none, remove the settings of a subject."""
         # An id may be asked for under an alias, so what an alias stands for is part of the answers by id.
         self.replaced = self.replaced or "alias" in (body or {}) or "alias" in (self.config(subject) or {})
-        self._settings.clear()
+        self.lookups.forget(lambda question: isinstance(question, Settings))
         self._run("DELETE FROM configs WHERE subject = ?", (subject,))
         if body is not None:
             self._run("INSERT INTO configs VALUES (?, ?)", (subject, json.dumps(body)))
 
     def mode(self, subject: str) -> str | None:
         """The mode set for a subject or context."""
-        return self._setting("modes", "mode", subject)
+        return self._setting("modes", subject)
 
     def modes(self) -> dict[str, str]:
         """All modes by subject."""
@@ -333,7 +347,7 @@ class Session(AuditTable):
 
     def put_mode(self, subject: str, mode: str | None) -> None:
         """Set or, with none, remove the mode of a subject."""
-        self._settings.clear()
+        self.lookups.forget(lambda question: isinstance(question, Settings))
         self._run("DELETE FROM modes WHERE subject = ?", (subject,))
         if mode is not None:
             self._run("INSERT INTO modes VALUES (?, ?)", (subject, mode))

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from eventide.registry.store.base import StoreUnavailable
 from eventide.registry.store.session import Session
 from eventide.registry.store.tables import TABLES
+from eventide.registry.store.transaction import Row, Statement, Transaction
 
 _GUARDS = {
     "update": "BEFORE UPDATE ON audit",
@@ -79,12 +79,12 @@ class SqliteStore:
     def _transaction(self, begin: str) -> Iterator[Session]:
         connection = self._connection()
 
-        def run(statement: str, values: Sequence[Any]) -> list[Sequence[Any]]:
-            return connection.execute(statement, values).fetchall()
+        def ask(statements: Sequence[Statement]) -> list[list[Row]]:
+            return [connection.execute(statement, values).fetchall() for statement, values in statements]
 
         connection.execute(begin)
         try:
-            yield Session(run)
+            yield Session(Transaction(ask))
         except BaseException:
             connection.rollback()
             raise

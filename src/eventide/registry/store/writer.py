@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from eventide.registry.faults import timed_out
-from eventide.registry.store.base import Store
+from eventide.registry.store.base import Store, StoreUnavailable
+from eventide.registry.store.lookups import Question
 from eventide.registry.store.session import Session
 
 T = TypeVar("T")
@@ -22,6 +23,7 @@ _TOGETHER = 64
 class _Job:
     change: Callable[[Session], Any]
     not_after: float
+    questions: frozenset[Question] = frozenset()
     future: Future[Any] = field(default_factory=Future)
     result: Any = None
     error: BaseException | None = None
@@ -43,9 +45,12 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="registry-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, change: Callable[[Session], T]) -> Future[T]:
-        """Queue a change; cancelling the future before it starts takes it off the queue."""
-        job = _Job(change, time.monotonic() + self._wait_seconds)
+    def submit(self, change: Callable[[Session], T], questions: frozenset[Question] = frozenset()) -> Future[T]:
+        """Queue a change; cancelling the future before it starts takes it off the queue.
+
+        `questions` are what it is likely to ask: those of all changes of a transaction are then asked at once.
+        """
+        job = _Job(change, time.monotonic() + self._wait_seconds, questions)
         self._jobs.put(job)
         return job.future
 
@@ -82,9 +87,14 @@ class Writer:
             return
         try:
             with self._store.write() as session:
+                session.lookups.prefetch(question for job in batch for question in job.questions)
                 for job in batch:
                     self._apply_one(session, job)
         except BaseException as error:  # the commit failed: nobody may be told otherwise
+            if len(batch) > 1 and not isinstance(error, StoreUnavailable):
+                for job in batch:  # one of them cannot be written; the others must not suffer for it
+                    self._apply([job])
+                return
             for job in batch:
                 job.future.set_exception(error)
             return
@@ -99,6 +109,7 @@ class Writer:
     @staticmethod
     def _apply_one(session: Session, job: _Job) -> None:
         session.begin_change()
+        job.error = None
         try:
             job.result = job.change(session)
         except Exception as error:
