@@ -39,8 +39,8 @@ unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
 
 # Long proofs. Each says its figures (-s); together they take about an hour on two cores.
-.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory
-soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory ## every long proof, one after the other
+.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install
+soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install ## every long proof, one after the other
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -57,6 +57,12 @@ soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopbac
 
 soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
 	$(BIN)/pytest -m soak -s tests/engine/test_memory.py
+
+soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in a terminal and by SIGTERM
+	$(BIN)/pytest -m soak -s tests/cli/test_signals.py
+
+soak-install: $(STAMP) ## the wheel in a clean environment made by pip: demo, run, tune, lateness, reconcile
+	$(BIN)/pytest -m soak -s tests/test_base_install.py
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo

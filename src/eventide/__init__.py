@@ -4,109 +4,24 @@ Declare sources, windows, aggregates and outputs, each output with its own late 
 history: every answer is what one-event-at-a-time processing in arrival order would give.
 """
 
-from eventide.definition import merge
-from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
-from eventide.model.aggregate import (
-    aggregate,
-    collect,
-    count,
-    distinct,
-    first,
-    last,
-    max,
-    mean,
-    min,
-    quantile,
-    stddev,
-    sum,
-    variance,
-)
-from eventide.model.policy import accumulate, divert, drop, retract
-from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
-from eventide.model.watermark import adaptive, ascending, bounded, custom, punctuated
-from eventide.model.window import session, sliding, tumbling
-from eventide.pipeline import Pipeline
-from eventide.sinks import (
-    clickhouse,
-    console,
-    delta,
-    duckdb,
-    function,
-    iceberg,
-    kafka_topic,
-    merge_sql,
-    parquet,
-    postgres,
-    sqlite,
-    webhook,
-)
-from eventide.sources.delta import delta_table
-from eventide.sources.files import files
-from eventide.sources.formats import avro, json, protobuf, raw
-from eventide.sources.frame import stream
-from eventide.sources.generated import generated
-from eventide.sources.kafka import kafka
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eventide.api import *  # noqa: F403 (the names that are in its __all__)
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "DefinitionError",
-    "EventideError",
-    "LossWarning",
-    "OrderWarning",
-    "Pipeline",
-    "accumulate",
-    "adaptive",
-    "after",
-    "aggregate",
-    "ascending",
-    "at_expiry",
-    "avro",
-    "bounded",
-    "clickhouse",
-    "collect",
-    "console",
-    "count",
-    "custom",
-    "delta",
-    "delta_table",
-    "distinct",
-    "divert",
-    "drop",
-    "duckdb",
-    "every",
-    "every_rows",
-    "files",
-    "first",
-    "function",
-    "generated",
-    "iceberg",
-    "json",
-    "kafka",
-    "kafka_topic",
-    "last",
-    "max",
-    "mean",
-    "merge",
-    "merge_sql",
-    "min",
-    "parquet",
-    "per_batch",
-    "per_row",
-    "postgres",
-    "protobuf",
-    "punctuated",
-    "quantile",
-    "raw",
-    "retract",
-    "session",
-    "sliding",
-    "sqlite",
-    "stddev",
-    "stream",
-    "sum",
-    "tumbling",
-    "variance",
-    "webhook",
-    "when",
-]
+
+def __getattr__(name: str) -> Any:
+    """What users write comes with everything behind it, Polars and Arrow included: imported at its first use, not by every command."""
+    if name.startswith("_") and name != "__all__":
+        raise AttributeError(f"module 'eventide' has no attribute {name!r}")
+    try:
+        return getattr(import_module("eventide.api"), name)
+    except AttributeError:
+        raise AttributeError(f"module 'eventide' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("eventide.api").__all__})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +100,9 @@ class Pipeline:
 
     def with_generation(self, generation: int) -> Pipeline:
         """The same pipeline, whose results outrank those of every earlier generation."""
-        return Pipeline(
-            self.name, *self.outputs, state=self.state, when_all_idle=self.when_all_idle, dead_letters=self.dead_letter_sink,
-            buckets=self.buckets, generation=generation, archive=self.archive, archive_format=self.archive_format,
-            measure=False if self.measure is None else self.measure or True,
-        )  # fmt: skip
+        fresh = copy(self)  # checked and warned about already
+        object.__setattr__(fresh, "generation", generation)
+        return fresh
 
     def packages(self) -> list[str]:
         """The connector jars that its sources need; most need none."""
@@ -118,12 +118,20 @@ class Pipeline:
 
         return Handle.start(self, spark, interval=interval, on_progress=on_progress)
 
-    def run(self, spark: Any = None, *, available_now: bool = True, on_progress: Any = None) -> Handle:
-        """Run until everything that is there has been read (or, with available_now=False, until it is stopped)."""
+    def run(self, spark: Any = None, *, available_now: bool = True, drain: bool = False, on_progress: Any = None) -> Handle:
+        """Run until everything that is there has been read (or, with available_now=False, until it is stopped).
+
+        With `drain` nothing comes after it: every window is closed, and the state is finished.
+        """
         from eventide.engine.handle import Handle
 
-        handle = Handle.start(self, spark, available_now=available_now, on_progress=on_progress)
-        handle.wait()
+        handle = Handle.start(self, spark, available_now=available_now, drain=drain, on_progress=on_progress)
+        try:
+            handle.wait()
+        except KeyboardInterrupt:
+            with suppress(Exception):  # Spark cancels its jobs at an interrupt, and the batch that they were for says so
+                handle.stop()
+            raise
         return handle
 
     def backfill(self, history: Any = None, spark: Any = None, *, state: str | None = None, **columns: Any) -> Any:
@@ -200,6 +208,8 @@ class Pipeline:
             + ", ".join(f"{name} = {what.kind}({what.column or ''})" for name, what in self.aggregation.aggregates)
         )
         for output in self.outputs:
-            sink = "the pipeline's own tables" if output.sink is None else type(output.sink).__name__.lower()
+            sink = (
+                "the pipeline's own tables" if output.sink is None else type(output.sink).__name__.removesuffix("Sink").lower()
+            )
             lines.append(f"  gives   {output.name} to {sink}: late rows {output.late}, {output.accumulation.replace('_', ' ')}")
         return "\n".join(lines)

@@ -112,10 +112,32 @@ def test_the_curve_is_drawn_in_three_ways_and_names_are_text(spark, delayed, tmp
 def test_a_span_that_is_none_is_said_before_history_is_read(tmp_path, option):
     asked = ["tune", "--history", str(tmp_path), "--window", "1 minute", option, "soon"]
     done = CliRunner().invoke(main, asked)
-    assert done.exit_code == 1 and "'soon'" in done.output and isinstance(done.exception, SystemExit)
+    assert done.exit_code == 2 and "'soon'" in done.output and isinstance(done.exception, SystemExit)
 
 
 def test_a_map_reads_its_columns_in_the_history_too(spark, tmp_path):
     landed(delayed_stream(), tmp_path)
     plain, mapped = source(tmp_path), source(tmp_path).map(lambda rows: rows.filter(pl.col("part").is_not_null()))
     assert tune(mapped, ev.tumbling("10 s"), spark=spark).curve == tune(plain, ev.tumbling("10 s"), spark=spark).curve
+
+
+def test_lines_fit_the_policies_of_the_pipeline_and_say_what_they_need(spark, delayed, tmp_path):
+    clicks = source(delayed, idle_after="1 hour").window(ev.tumbling("10 s")).agg(n=ev.count())
+    kept = ev.divert(ev.parquet(str(tmp_path / "late")))
+    outputs = {"board": ev.drop(), "books": ev.retract("5 s", refused=kept), "side": ev.divert(), "sums": ev.accumulate("3 s")}
+    pipeline = ev.Pipeline("clicks", *(clicks.to(name, late=late) for name, late in outputs.items()), state=str(tmp_path / "s"))
+    tuning = tune(pipeline, spark=spark)
+    lines = {line.partition("# ")[2].partition(":")[0]: line for line in tuning.lines() if "idle_after" not in line}
+    assert lines["clicks"].startswith('watermark=ev.bounded("19 seconds"),')
+    assert 'takes effect on the state that is there, instead of bounded("5 seconds")' in lines["clicks"]
+    span = ev.accumulate(tuning.allowed).allowed // SECOND
+    refused = tuning.point(tuning.bound).refused
+    assert lines["board"] == f"late=ev.drop(),  # board: as it is; {refused:,} rows of this history would be dropped"
+    assert lines["side"] == f"late=ev.divert(),  # side: as it is; {refused:,} rows of this history would be diverted"
+    assert lines["books"].startswith(f'late=ev.retract("{span} seconds", refused=…),')
+    for name in ("books", "sums"):
+        assert lines[name].endswith("needs a new state: eventide run FILE --start-over")
+    idle = [line for line in tuning.lines() if "idle_after" in line]
+    assert len(idle) == 1 and "takes effect on the state that is there" in idle[0]
+    same = ev.Pipeline("clicks", clicks.to("sums", late=ev.accumulate(tuning.allowed)), state=str(tmp_path / "s"))
+    assert tune(same, spark=spark).lines()[-1].endswith("# sums: as it is")

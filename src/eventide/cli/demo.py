@@ -16,7 +16,7 @@ from rich.table import Table
 
 from eventide.cli.run import watch
 from eventide.cli.tables import indented, table
-from eventide.errors import EventideError, LossWarning
+from eventide.errors import LossWarning
 from eventide.model.time import show_duration
 from eventide.testing.recipes import SECOND, CurveRow, completeness_curve, delayed_stream
 
@@ -32,10 +32,7 @@ def demo(directory: str, rows: int) -> None:
     console = Console(highlight=False)
     root = Path(directory)
     shutil.rmtree(root, ignore_errors=True)
-    try:
-        payments(console, root, rows)
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
+    payments(console, root, rows)
     waiting(console)
 
 
@@ -49,7 +46,7 @@ def payments(console: Console, root: Path, rows: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LossWarning)  # the demo allows twenty minutes on purpose
         described = pipeline(root)
-    watch(described, console, until_caught_up=True, interval="1 second")
+    watch(lambda: described, console, until_caught_up=True, drain=True)
     held = start + timedelta(minutes=30)
     console.print(f"\n[bold]The minute that Lucknow held back[/bold]   {held:%H:%M}, {late:,} payments came 16 minutes late\n")
     console.print(indented(corrections(root, held)))

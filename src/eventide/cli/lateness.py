@@ -7,15 +7,19 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eventide.cli.run import load
+from eventide.cli.loading import load
+from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
-from eventide.errors import EventideError
 from eventide.measure.bias import bias
 from eventide.measure.live import Lateness
 from eventide.measure.witness import HOUR
 from eventide.model.time import show_instant
 
 MOST_VALUES = 20
+LATE_AT = (
+    "late at source: the event's time lay behind its own lane's watermark; late at window: that watermark had passed the end of its window. "
+    "Neither is a reason to refuse: an output judges by W, the least of all lanes."
+)
 
 
 @click.command()
@@ -30,11 +34,8 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...]) ->
             '--column goes with --archive; a run measures by the columns of Pipeline(…, measure=["region"]).'
         )
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
-    try:
-        defined = load(pipeline)
-        measured = defined.past_lateness(columns) if archive else defined.lateness()
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
+    defined = load(pipeline)
+    measured = defined.past_lateness(columns, spark=session_for(defined)) if archive else defined.lateness()
     names = ("source", "lane") if by == "lane" else ("source", "hour")
     console.print(f"\n[bold]Arrival after event[/bold]   {measured.rows.get('in', 0):,} rows\n")
     console.print(indented(_spans(measured.by(*names), names)))
@@ -42,6 +43,7 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...]) ->
     console.print(
         f"\n  out of order {shares['out_of_order']:.2%}, late at source {shares['late_at_source']:.2%}, dead letters {shares['dead']:.2%}"
     )
+    console.print(f"  {LATE_AT}", style="dim", soft_wrap=True)
     _show_causes(console, measured)
     for column in columns if archive else defined.measure or ():
         _show_column(console, measured, column)

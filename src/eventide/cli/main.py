@@ -1,29 +1,53 @@
-"""The command `eventide`: a group to which each noun adds its own commands."""
+"""The command `eventide`: a group to which each noun adds its own commands, each imported when it is called."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import click
 
 from eventide import __version__
-from eventide.cli.demo import demo
-from eventide.cli.lateness import lateness
-from eventide.cli.migrate import migrate
-from eventide.cli.reconcile import reconcile
-from eventide.cli.registry import registry
-from eventide.cli.run import run
-from eventide.cli.tune import tune
+from eventide.cli.faults import telling, warning_once
+
+COMMANDS = {
+    "demo": "An hour of payments with late data through a real pipeline.",
+    "lateness": "Show what a pipeline has measured of its lateness.",
+    "migrate": "A breaking change of a schema without a flag day.",
+    "reconcile": "Close the books of an output, and explain every difference.",
+    "registry": "Serve schemas, and look after them.",
+    "run": "Run the pipeline that a file defines.",
+    "tune": "Measure what waiting for late rows buys.",
+}
+"""What each command is for; its module has its name."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Commands that cost nothing until one of them is asked for."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Their names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command itself, imported now."""
+        if name not in COMMANDS:
+            return None
+        with telling():
+            command: click.Command = getattr(import_module(f"eventide.cli.{name}"), name)
+            return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in the help text."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, context: click.Context) -> object:
+        """Run the command; what stops it is told in a paragraph."""
+        with warning_once(), telling():
+            return super().invoke(context)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="eventide")
 def main() -> None:
     """Exact late-data semantics on Spark Structured Streaming."""
-
-
-main.add_command(demo)
-main.add_command(lateness)
-main.add_command(reconcile)
-main.add_command(migrate)
-main.add_command(registry)
-main.add_command(run)
-main.add_command(tune)

@@ -9,9 +9,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eventide.cli.run import load
+from eventide.cli.faults import Refused, in_words
+from eventide.cli.loading import load
+from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
-from eventide.errors import EventideError
 from eventide.model.time import show_instant
 
 
@@ -33,29 +34,34 @@ from eventide.model.time import show_instant
 @click.option("--json", "json_to", type=click.Path(), help="Write the report as JSON to this file.")
 def reconcile(pipeline: str, json_to: str | None, **asked: Any) -> None:
     """Compare what the output of a PIPELINE emitted with everything that arrived; write corrections and the corrected view."""
-    from eventide.engine.session import local_session
     from eventide.reconcile import reconcile as close_books
 
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
-    try:
-        defined = load(pipeline)
-        spark = local_session(defined.packages(), name=defined.name)
-        against: Any = asked["against"]
-        if against not in ("archive", "late"):
-            against = spark.read.parquet(against)
-        identity = [name.strip() for name in asked["identity"].split(",")] if asked["identity"] else ()
-        found = close_books(
-            defined, asked["output"], against=against, by=asked["by"], since=asked["since"], until=asked["until"],
-            identity=identity, spark=spark,
-        )  # fmt: skip
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
+    defined = load(pipeline)
+    spark = session_for(defined)
+    against: Any = asked["against"]
+    if against not in ("archive", "late"):
+        against = _outside(spark, against)
+    identity = [name.strip() for name in asked["identity"].split(",")] if asked["identity"] else ()
+    found = close_books(
+        defined, asked["output"], against=against, by=asked["by"], since=asked["since"], until=asked["until"],
+        identity=identity, spark=spark,
+    )  # fmt: skip
     show(console, found)
     if json_to:
         body = {"run_id": found.run_id, "corrected": found.corrected, "table": found.table, "view": found.view}
         Path(json_to).write_text(json.dumps({**body, **found.report.to_json()}, indent=2, default=str) + "\n")
     if not found.report.explained:
         raise click.ClickException("part of the gap is unexplained; see the line above.")
+
+
+def _outside(spark: Any, path: str) -> Any:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.read.parquet(path)
+    except AnalysisException as error:
+        raise Refused(f'--against {path}: {in_words(error)} It must be "archive", "late", or a Parquet table.') from error
 
 
 def show(console: Console, found: Any) -> None:

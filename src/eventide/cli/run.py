@@ -3,58 +3,63 @@
 from __future__ import annotations
 
 import os
-import runpy
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import sys
+import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
-from eventide.errors import EventideError
-from eventide.model.time import show_instant
+from eventide.cli.board import Board, shown
+from eventide.cli.closing import committed, where_rows_went
+from eventide.cli.faults import Refused, Stopped, in_words, telling
+from eventide.cli.loading import load, relative_to
+from eventide.cli.signals import Interrupted, Signals
+from eventide.cli.spark import session_for, spark_log
 
 if TYPE_CHECKING:
-    from eventide.engine.progress import Progress
+    from eventide.engine.handle import Handle
     from eventide.pipeline import Pipeline
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks at whether a signal came."""
 
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--until-caught-up", is_flag=True, help="Stop when everything that is there now has been read.")
 @click.option(
+    "--drain",
+    is_flag=True,
+    help="With --until-caught-up: the input ends there; close every window. The state is finished then.",
+)
+@click.option(
     "--start-over", is_flag=True, help="Set the state aside and begin the next generation; its results replace the old ones."
 )
 @click.option("--interval", default="1 second", show_default=True, help="How often a batch starts.")
 @click.option("--master", default=None, help="Where Spark runs, such as spark://host:7077; by default on this machine.")
-def run(file: str, until_caught_up: bool, start_over: bool, interval: str, master: str | None) -> None:
-    """Run the pipeline that FILE defines (a Python file with one Pipeline)."""
+def run(file: str, until_caught_up: bool, drain: bool, start_over: bool, interval: str, master: str | None) -> None:
+    """Run the pipeline that FILE defines (a Python file with one Pipeline).
+
+    Ctrl-C ends it after the batch at work, with exit code 130, SIGTERM likewise with 0. Exit code 2: it did not begin;
+    1: it failed, or a row is not accounted for.
+    """
+    if drain and not until_caught_up:
+        raise click.UsageError("--drain goes with --until-caught-up: without it the input does not end.")
     console = Console(highlight=False)
-    try:
+
+    def prepare() -> Pipeline:
         pipeline = load(file)
         if start_over:
             pipeline = next_generation(pipeline, console)
-        console.print(pipeline.explain(), style="dim")
-        watch(pipeline, console, until_caught_up=until_caught_up, interval=interval, master=master)
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
+        console.print(pipeline.explain(), style="dim", soft_wrap=True)
+        said = relative_to(pipeline, file)
+        if said is not None:
+            console.print(f"  {said}", style="dim", soft_wrap=True)
+        return pipeline
 
-
-def load(file: str) -> Pipeline:
-    """The one pipeline that a file defines; of several, the one called `pipeline`."""
-    from eventide.pipeline import Pipeline
-
-    names = runpy.run_path(file, run_name="__pipeline__")
-    found = {name: value for name, value in names.items() if isinstance(value, Pipeline)}
-    if not found:
-        raise click.ClickException(f"{file} defines no Pipeline. End it with: pipeline = ev.Pipeline(…)")
-    if len(found) > 1 and "pipeline" not in found:
-        raise click.ClickException(f"{file} defines {', '.join(sorted(found))}; call the one to run `pipeline`.")
-    return found.get("pipeline") or next(iter(found.values()))
+    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, master=master)
 
 
 def next_generation(pipeline: Pipeline, console: Console) -> Pipeline:
@@ -67,100 +72,92 @@ def next_generation(pipeline: Pipeline, console: Console) -> Pipeline:
     return fresh
 
 
-def watch(pipeline: Pipeline, console: Console, *, until_caught_up: bool, interval: str, master: str | None = None) -> None:
-    """Run a pipeline and keep its lines up to date until it ends or is interrupted."""
-    from eventide.engine.handle import Handle
-    from eventide.engine.session import local_session
-
-    with quiet_start(f"{pipeline.state}.spark.log"):
-        spark = local_session(pipeline.packages(), name=pipeline.name, master=master)
-    board = Board(pipeline)
-    with Live(board.text(), console=console, refresh_per_second=4, transient=False) as live:
-
-        def show(progress: Progress) -> None:
-            board.take(progress)
-            live.update(board.text())
-
-        handle = Handle.start(pipeline, spark, available_now=until_caught_up, interval=interval, on_progress=show)
+def watch(
+    prepare: Callable[[], Pipeline],
+    console: Console,
+    *,
+    until_caught_up: bool,
+    drain: bool = False,
+    interval: str = "1 second",
+    master: str | None = None,
+) -> None:
+    """Run a pipeline, keep its lines up to date, and say at the end where every row went: however it ends, from the first moment on."""
+    with Signals() as signals:
+        watched = Watched(console, signals, until_caught_up, drain, interval, master)
         try:
-            handle.wait()
-        except KeyboardInterrupt:
-            handle.stop()
-    console.print(where_rows_went(handle))
+            watched.run(prepare)
+        except (Interrupted, KeyboardInterrupt):
+            watched.close()
+            leave(signals.exit_code)
+        except Stopped:
+            watched.close()
+            raise
+        if signals.came is not None:
+            watched.close()
+            raise click.exceptions.Exit(signals.exit_code)
+        if not watched.close():
+            raise Stopped("not every row is accounted for; see the line with ✗ above.")
 
 
-@contextmanager
-def quiet_start(log: str) -> Iterator[None]:
-    """What Spark's JVM has to say goes to a file beside the state; what matters reaches Python as an error."""
-    Path(log).parent.mkdir(parents=True, exist_ok=True)
-    ours = os.dup(2)
-    with open(log, "ab") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
+class Watched:
+    """One run on the screen."""
+
+    def __init__(
+        self, console: Console, signals: Signals, until_caught_up: bool, drain: bool, interval: str, master: str | None
+    ) -> None:
+        self.console, self.signals, self.master = console, signals, master
+        self.how: dict[str, Any] = {"available_now": until_caught_up, "drain": drain, "interval": interval}
+        self.pipeline: Pipeline | None = None
+        self.handle: Handle | None = None
+
+    def run(self, prepare: Callable[[], Pipeline]) -> None:
+        """From the definition to the end of the query."""
+        from eventide.engine.handle import Handle
+
+        with telling():
+            self.pipeline = pipeline = prepare()
+            if self.console.is_terminal:
+                self.console.print("starting Spark …", style="dim")
+            spark = session_for(pipeline, self.master)
+            self.signals.take()
+        with shown(self.console, Board(pipeline)) as show:
+            try:
+                self.handle = Handle.start(pipeline, spark, on_progress=show, **self.how)
+                self._wait(self.handle)
+            except Exception as error:
+                self._fail(error)
+
+    def _wait(self, handle: Handle) -> None:
+        self.signals.at_work = True
+        while not handle.wait(LOOK_EVERY):
+            if self.signals.came is not None:
+                self.console.print("stopping after the batch at work; a second signal leaves it to the next run", style="dim")
+                handle.stop()
+                return
+
+    def _fail(self, error: Exception) -> None:
+        """Told in a paragraph; the traceback goes to the log for whoever looks for it. A JVM that the signal reached too is no failure."""
+        from eventide.engine.session import SparkGone
+
+        if isinstance(error, SparkGone) and self.signals.came is not None:
+            return
+        with open(spark_log(self.pipeline), "a") as log:
+            log.write("".join(traceback.format_exception(error)))
+        raise (Refused if self.handle is None else Stopped)(in_words(error)) from error
+
+    def close(self) -> bool:
+        """Print where every row went, by what is committed; says whether it all adds up."""
+        if self.pipeline is None:
+            self.console.print("\nstopped before the pipeline was read; nothing was done")
+            return True
+        ledger = self.handle.run.ledger if self.handle is not None else committed(self.pipeline)
+        text, sound = where_rows_went(self.pipeline, ledger)
+        self.console.print(text, soft_wrap=True)
+        return sound
 
 
-class Board:
-    """The lines of a run: one for each source, one for each output."""
-
-    def __init__(self, pipeline: Any) -> None:
-        self.pipeline = pipeline
-        self.progress: Progress | None = None
-        self.since = time.monotonic()
-        self.rates: dict[str, float] = {}
-
-    def take(self, progress: Progress) -> None:
-        """The account of the next batch."""
-        before = {source.name: source.rows for source in self.progress.sources} if self.progress else {}
-        now = time.monotonic()
-        passed = max(now - self.since, 1e-9)
-        self.rates = {source.name: (source.rows - before.get(source.name, 0)) / passed for source in progress.sources}
-        self.progress, self.since = progress, now
-
-    def text(self) -> Text:
-        """As it stands, one line for each source."""
-        if self.progress is None:
-            return Text("starting Spark …", style="dim")
-        return Text("\n".join(self._line(source) for source in self.progress.sources), overflow="ellipsis", no_wrap=True)
-
-    def _line(self, source: Any) -> str:
-        progress = self.progress
-        assert progress is not None
-        parts = [source.name, f"watermark {_clock(source.watermark)}"]
-        parts += [] if source.watermark is None else [f"lag {_rough(max(0, progress.clock - source.watermark))}"]
-        parts += [] if source.holder is None else [f"holder {source.holder}"]
-        return "  ".join([*parts, f"{self.rates[source.name]:,.0f} rows/s", f"late {source.late / max(1, source.rows):.1%}"])
-
-
-def _rough(span: int) -> str:
-    """A span in its largest unit: nobody reads the rest of it while it moves."""
-    for unit, name in ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")):
-        if span >= unit:
-            return f"{span / unit:.0f} {name}"
-    return f"{span / 1_000_000:.0f} s"
-
-
-def _clock(mark: int | None) -> str:
-    return show_instant(mark).removesuffix("Z").partition(".")[0].partition("T")[2] or show_instant(mark)
-
-
-PLACES = (("on time", "rows_on_time"), ("admitted late", "rows_admitted"))
-REST = (("dead", "dead"), ("duplicates", "duplicates"), ("markers", "markers"))
-
-
-def where_rows_went(handle: Any) -> str:
-    """The closing lines: every row in exactly one place, for each output."""
-    rows, outputs = handle.rows, {o.name: o for o in handle.run.pipeline.outputs}
-    came = rows.get("in", 0)
-    waiting = rows.get("kept", 0) - rows.get("judged", 0) - rows.get("duplicates", 0)
-    lines = [f"\n[bold]Where every row went[/bold]   {came:,} in"]
-    for name, counts in handle.outputs.items():
-        lost = "dropped" if outputs[name].late.refused is None else "diverted"
-        parts = [(counts.get(key, 0), label) for label, key in PLACES] + [(counts.get("rows_refused", 0), lost)]
-        parts += [(rows.get(key, 0), label) for label, key in REST] + [(waiting, "waiting")]
-        sign = "[green]✓[/green]" if sum(number for number, _ in parts) == came else "[red]✗[/red]"
-        lines.append(f"  {name:<10} " + " + ".join(f"{n:,} {label}" for n, label in parts if n) + f"  {sign}")
-    return "\n".join(lines)
+def leave(code: int) -> None:
+    """End at once: a batch that is at work in another thread is left as it is, for the next run to do again."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

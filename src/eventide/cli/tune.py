@@ -9,9 +9,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eventide.cli.run import load
+from eventide.cli.loading import load
+from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
-from eventide.errors import EventideError
 from eventide.measure.plot import check_plot, write_plot
 from eventide.measure.report import as_json, usual_allowances, usual_bounds
 from eventide.measure.tune import tune as ask_history
@@ -48,21 +48,18 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
     """Measure the latency/completeness curve of a PIPELINE's history (or of --history) in one Spark job."""
     if (pipeline is None) == (asked["history"] is None):
         raise click.UsageError("give either the file of a pipeline, or --history with a directory of events.")
-    try:
-        bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
-        budget = duration(asked["budget"], what="--budget") if asked["budget"] else None
-        if plot:
-            check_plot(plot)
-        window = _window(asked["window"])
-        what: Any = load(pipeline) if pipeline else _source(asked)
-        if not pipeline and window is None:
-            raise click.UsageError('--history needs --window, as in --window "1 minute".')
-        tuning = ask_history(
-            what, window, on_time=asked["on_time"], in_the_end=asked["in_the_end"], resolution=asked["resolution"],
-            bounds=[show_duration(span) for span in (*bounds, *allowed) if span],
-        )  # fmt: skip
-    except EventideError as error:
-        raise click.ClickException(str(error)) from error
+    bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
+    budget = duration(asked["budget"], what="--budget") if asked["budget"] else None
+    if plot:
+        check_plot(plot)
+    window = _window(asked["window"])
+    if not pipeline and window is None:
+        raise click.UsageError('--history needs --window, as in --window "1 minute".')
+    defined = load(pipeline) if pipeline else None
+    tuning = ask_history(
+        defined or _source(asked), window, spark=session_for(defined), on_time=asked["on_time"], in_the_end=asked["in_the_end"],
+        resolution=asked["resolution"], bounds=[show_duration(span) for span in (*bounds, *allowed) if span],
+    )  # fmt: skip
     if plot:
         write_plot(tuning, plot)
     if json_to:
@@ -162,7 +159,7 @@ def _show_choice(console: Console, tuning: Tuning, budget: int | None) -> None:
         console.print(f"  with results within {show_duration(budget)}: {text}")
     console.print("\n  paste into the pipeline:")
     for line in tuning.lines():
-        console.print(f"    {line}", markup=False)
+        console.print(f"    {line}", markup=False, soft_wrap=True)
     console.print()
 
 

@@ -58,6 +58,28 @@ def refuse_older(stored: dict[str, Any] | None, state: str) -> None:
         )
 
 
+class StateFinished(EventideError):
+    """The end of the input was declared on this state: W stands above every time, and whatever came now would be late."""
+
+
+def finished(state: str) -> StateFinished:
+    """What a run says whose last batch was the end of the input."""
+    return StateFinished(
+        f"the state in {state} is finished: a run with drain=True (--drain) declared the end of its input and closed every window, so that "
+        f"rows read now would all be late. Nothing was changed. To read everything again, {START_OVER} Without --drain a run leaves its "
+        "last windows open, and later ones go on from there."
+    )
+
+
+def refuse_unfinished(drain: bool, state: str) -> None:
+    """Only a run that is told that the input ends may go on with the end that another one had begun to deliver."""
+    if not drain:
+        raise StateFinished(
+            f"a run on {state} declared the end of its input and died while it delivered the last windows, of which sinks may have a part. "
+            "Finish that first: eventide run FILE --until-caught-up --drain. Then the state is finished."
+        )
+
+
 def check_definition(
     stored: dict[str, Any] | None, mine: dict[str, Any], state: str, batch: int = -1, waiting: int = 0
 ) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,8 +13,9 @@ from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, parse
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.ledger import Ledger
+from eventide.engine.records import is_local
 from eventide.engine.store import StoreError, file_system
-from eventide.errors import DefinitionError
+from eventide.errors import DefinitionError, SourceRefused
 from eventide.kernel.columns import SOURCE
 from eventide.sources.files import SUFFIXES, FileSource
 
@@ -33,6 +35,7 @@ class FileFeed:
     @classmethod
     def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
         """Find out the columns."""
+        _refuse_missing(source)
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(spark, source.schema))
         decoder = "json" if source.format == "json" else None
         decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder)
@@ -104,6 +107,18 @@ class FileFeed:
         if self.source.lane_column is not None:
             return Reach(frozenset(), None if not ahead else frozenset(), memory)
         return Reach(frozenset((self.index, lane) for lane in lanes), at_end, memory)
+
+
+def _refuse_missing(source: FileSource) -> None:
+    """A directory of this machine must be there; whether one elsewhere is, the reading of it says."""
+    if not is_local(source.path) or any(sign in source.path for sign in "*?[{"):
+        return
+    path = Path(source.path.removeprefix("file://").removeprefix("file:"))
+    if not path.exists():
+        whence = "" if path.is_absolute() else f" ({source.path} from {Path.cwd()}, where the process was started)"
+        raise SourceRefused(
+            f"source {source.name!r} reads {path.absolute()}{whence}, and there is no such directory. Make it, or give another path."
+        )
 
 
 def _is_read(file: LandedFile, past: dict[str, tuple[int, set[str]]]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.engine.run import Run
-from eventide.engine.session import local_session
+from eventide.engine.session import SparkGone, is_gone, local_session
 from eventide.errors import DefinitionError
 
 
@@ -16,6 +17,10 @@ class Handle:
 
     run: Run
     query: Any
+    """Spark's query; None where nothing but the end of the input is left to be delivered."""
+    drain: bool = False
+    _closing: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _closed: bool = False
 
     @classmethod
     def start(
@@ -24,6 +29,7 @@ class Handle:
         spark: Any = None,
         *,
         available_now: bool = False,
+        drain: bool = False,
         interval: str = "1 second",
         on_progress: Any = None,
     ) -> Handle:
@@ -32,30 +38,70 @@ class Handle:
             raise DefinitionError(
                 f'pipeline {pipeline.name!r} has no state directory; give it one: Pipeline(…, state="state/{pipeline.name}").'
             )
+        if drain and not available_now:
+            raise DefinitionError(
+                "drain=True says that the input ends, and available_now=False that it goes on for ever; give one of them."
+            )
         session = spark or local_session(pipeline.packages(), name=pipeline.name)
         run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress)
         run.open()
         try:
-            return cls(run, run.start(available_now=available_now, interval=interval))
+            ending = run.is_ending(drain)
+            return cls(run, None if ending else run.start(available_now=available_now, interval=interval), drain)
         except BaseException:
             run.close()
             raise
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it ends; with seconds, at most so long. An error of the query is raised here."""
+        """Wait until it ends; with seconds, at most so long. What killed it is raised here."""
         try:
-            ended = self.query.awaitTermination(seconds) if seconds is not None else self.query.awaitTermination() or True
-        except BaseException:
-            self.run.close()
-            raise
-        if ended:
-            self.run.close()
-        return bool(ended)
+            if self.query is not None and not self._closed:
+                ended = self.query.awaitTermination(seconds) if seconds is not None else self.query.awaitTermination() or True
+                if not ended:
+                    return False
+            with self._closing:
+                if self.drain and not self._closed and not self.run.gate.is_shut:
+                    self.run.drain()
+        except Exception as error:  # an interrupt is none: then the query goes on, and can be stopped
+            self._close()
+            raise self._cause(error) from None
+        self._close()
+        return True
 
     def stop(self) -> None:
-        """Stop after the batch at work."""
-        self.query.stop()
-        self.run.close()
+        """Stop after the batch at work. What had killed it before is raised here."""
+        if self.run.gate.is_mine:  # a batch cannot wait for its own end
+            threading.Thread(target=self.stop, name="stop", daemon=True).start()
+            return
+        self.run.gate.shut()
+        died = None
+        try:
+            if self.query is not None:
+                self.query.stop()
+                died = self.query.exception()
+        except Exception as error:
+            died = error
+        finally:
+            self._close()
+        if self.run.gate.fault is not None or died is not None:
+            raise self._cause(died) from None
+
+    def _cause(self, error: BaseException | None) -> BaseException:
+        """The error of our own batch, where Spark only tells of one."""
+        known = self.run.gate.fault or error
+        assert known is not None
+        if is_gone(known):
+            return SparkGone(
+                f"Spark's JVM is gone: it was killed, or ran out of memory. Batch {self.run.ledger.batch} is the last that was committed; "
+                "nothing is lost, and the next run goes on from there."
+            )
+        return known
+
+    def _close(self) -> None:
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self.run.close()
 
     @property
     def watermark(self) -> int | None:

@@ -21,6 +21,7 @@ class SourceProgress:
     name: str
     watermark: int | None
     holder: str | None
+    """The lane that its watermark waits for, as source/lane."""
     rows: int
     late: int
     """Rows, since the pipeline's first batch, that came after W had passed the end of their first window."""
@@ -40,6 +41,11 @@ class Progress:
     sources: tuple[SourceProgress, ...]
 
     @property
+    def held_by(self) -> str | None:
+        """The source and lane that W waits for, as source/lane."""
+        return None if self.holder is None else f"{self.sources[self.holder[0]].name}/{self.holder[1]}"
+
+    @property
     def lag(self) -> int | None:
         """How far W is behind the clock, in microseconds."""
         return None if self.watermark is None else max(0, self.clock - self.watermark)
@@ -57,7 +63,7 @@ def report(run: Run, result: BatchResult, clock: int) -> Progress:
         )
         mark = standings[slowest].watermark if slowest else None
         seen = ledger.by_source.get(str(feed.index), Counter())
-        holder = slowest[1] if slowest else None
+        holder = f"{feed.source.name}/{slowest[1]}" if slowest else None
         sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), seen.get("late", 0)))
     return Progress(
         ledger.batch,

@@ -11,6 +11,10 @@ from eventide.definition import Aggregation
 from eventide.engine.feed import Feed
 from eventide.engine.filefeed import FileFeed
 from eventide.errors import DefinitionError
+from eventide.wording import words
+
+NUMBERS = frozenset({"sum", "mean", "variance", "stddev", "quantile"})
+"""Aggregates of numbers only."""
 
 
 def needed_columns(aggregation: Aggregation) -> list[str]:
@@ -73,4 +77,19 @@ def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.Da
     for column in needed:
         if column not in first:
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
+    _refuse_words(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
+
+
+def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+    """Texts, times and nested values have no sum; found here, not by the first row."""
+    for name, what in aggregation.aggregates:
+        if what.kind not in NUMBERS or what.column is None:
+            continue
+        kind = kinds[what.column]
+        if not (kind.is_numeric() or kind == pl.Boolean()):
+            able = ", ".join(column for column, other in kinds.items() if other.is_numeric())
+            raise DefinitionError(
+                f"{name}={words(what)}: the column {what.column!r} is {kind}, which has no {what.kind}. Columns with numbers: {able or 'none'}. "
+                "A transform or a map can make a number of it."
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -13,10 +13,17 @@ import pyarrow as pa
 from eventide.engine.archive import clear_uncommitted
 from eventide.engine.batchscan import BatchScan
 from eventide.engine.beginning import Beginning
-from eventide.engine.changes import check_definition, describe_definition, digest, refuse_older
+from eventide.engine.changes import (
+    check_definition,
+    describe_definition,
+    digest,
+    refuse_older,
+    refuse_unfinished,
+)
 from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feeds import open_feed
 from eventide.engine.framefeed import warn_of_batches
+from eventide.engine.gate import Gate
 from eventide.engine.journal import Journal, JournalError
 from eventide.engine.kafkafeed import parse_offsets
 from eventide.engine.lease import Lease
@@ -57,6 +64,8 @@ class Run:
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
     on_progress: Callable[[ProgressReport], None] | None = None
+    gate: Gate = field(default_factory=Gate)
+    query: Any = None
 
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
@@ -101,6 +110,9 @@ class Run:
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self._settle_watch()
+        if last is not None and last.get("drained"):
+            self._clear_leftovers()
+            raise finished(self.state)
         self._open_sinks()
         self._defined = False
         if stored is None:
@@ -133,9 +145,26 @@ class Run:
         writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
         writer = writer.queryName(f"eventide {self.pipeline.name}")
         writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
-        return writer.start()
+        self.query = writer.start()
+        return self.query
+
+    def is_ending(self, drain: bool) -> bool:
+        """Whether an earlier run died while it delivered the end of the input: then that is all that is left to do."""
+        begun = self.journal.begun(self.ledger.batch + 1)
+        if begun is None or not begun["drain"]:
+            return False
+        refuse_unfinished(drain, self.state)
+        return True
+
+    def drain(self) -> BatchResult:
+        """The end of the input: a last batch without rows, which closes every window. The state is finished with it."""
+        return self.batch(None, self.ledger.batch + 1, drain=True)
 
     def _on_batch(self, frame: Any, number: int) -> None:
+        with self.gate.batch(lambda: self.query is not None and not self.query.isActive):
+            self._next_batch(frame, number)
+
+    def _next_batch(self, frame: Any, number: int) -> None:
         if number <= self.ledger.batch:
             return
         if number > self.ledger.batch + 1:
@@ -162,7 +191,7 @@ class Run:
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
         self.hook("begin")
-        accounts = self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
+        accounts = [] if frame is None else self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
         self.hook("scan")
         result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
         self.hook("store")
@@ -174,7 +203,7 @@ class Run:
         self.hook("deliver")
         tell(self.pipeline, number, ((a.lane[0], a.observed) for a in accounts))
         self.lease.check()
-        self.journal.commit(result.ledger, {"clock": beginning.clock})
+        self.journal.commit(result.ledger, {"clock": beginning.clock, "drained": beginning.drain})
         self.hook("commit")
         self.ledger, self.last_clock = result.ledger, beginning.clock
         self._evict(result)
@@ -193,13 +222,14 @@ class Run:
 
     def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
         """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""
-        offsets, landed = self._offsets(number), self.scan.landed(frame)
+        offsets, landed = (self._offsets(number), self.scan.landed(frame)) if frame is not None else ([], {})
         if begun is not None:
             beginning = Beginning.from_json(begun)
             beginning.check_again(number, self.digest, offsets, landed)
             return beginning
         clock = max(self.clock(), self.last_clock)
-        reached = [(f, f.reach(self.ledger, offsets, landed.get(f.index, []), clock)) for f in self.feeds]
+        read = self.feeds if frame is not None else []
+        reached = [(f, f.reach(self.ledger, offsets, landed.get(f.index, []), clock)) for f in read]
         return Beginning(
             clock,
             self.generation,

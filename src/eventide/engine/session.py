@@ -17,6 +17,20 @@ class SparkUnavailable(EventideError):
     """Spark cannot be started here; says what is missing."""
 
 
+class SparkGone(EventideError):
+    """Spark's JVM ended under a running query."""
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether an error says that the JVM no longer answers."""
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+    if isinstance(error, Py4JJavaError):
+        return False
+    broken = isinstance(error, Py4JError) and "Answer from Java side" in str(error)
+    return broken or isinstance(error, Py4JNetworkError | ConnectionError)
+
+
 def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "eventide", master: str | None = None) -> Any:
     """A session with small, quiet defaults, on this machine unless told otherwise; one that runs already is used as it is."""
     from pyspark.sql import SparkSession

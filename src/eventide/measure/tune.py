@@ -46,7 +46,9 @@ def tune(
     lanes, rows = _history(session, what, sources)
     if not lanes and rows is None:
         raise DefinitionError(f"there is no history to ask: {', '.join(s.name for s in sources)} hold no file yet.")
-    return Tuning(ask(session, question, lanes, rows), (on_time, max(on_time, in_the_end)), [s.name for s in sources])
+    answer = ask(session, question, lanes, rows)
+    pipeline = None if isinstance(what, Source) else what
+    return Tuning(answer, (on_time, max(on_time, in_the_end)), [s.name for s in sources], pipeline)
 
 
 def _parts(what: Any, window: Window | None) -> tuple[tuple[Source, ...], Window]:

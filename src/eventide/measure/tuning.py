@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import datasketches as ds
 import numpy as np
 import polars as pl
 
 from eventide.errors import DefinitionError
+from eventide.measure.advice import advice
 from eventide.measure.curve import ALWAYS, Curve
 from eventide.measure.job import Answer
 from eventide.model.event import LaneId
@@ -88,6 +90,8 @@ class Tuning:
     answer: Answer
     targets: tuple[float, float] = (0.99, 0.999)
     names: Sequence[str] = field(default_factory=lambda: ["source"])
+    pipeline: Any = None
+    """Whose policies the recommendation is for, if it is for a pipeline's."""
 
     def __post_init__(self) -> None:
         facts, judged, grid = self.answer.facts, self.answer.judged, self.answer.question.resolution
@@ -216,14 +220,7 @@ class Tuning:
 
     def lines(self) -> list[str]:
         """The recommendation as it is written in a pipeline."""
-        lines = [f'watermark=ev.bounded("{show_duration(self.bound)}"),']
-        for name, report in self.idle():
-            if report.longest:
-                lines.append(
-                    f'idle_after="{show_duration(_rounded_up(report.longest))}",  # {name}: longer than any silence seen'
-                )
-        late = f'ev.accumulate("{show_duration(self.allowed)}")' if self.allowed else "ev.drop()"
-        return [*lines, f"late={late},"]
+        return advice(self)
 
 
 def quantiles_of(sketch: bytes) -> tuple[float, ...]:
@@ -232,12 +229,3 @@ def quantiles_of(sketch: bytes) -> tuple[float, ...]:
     if kll.is_empty():
         return ()
     return (*(float(q) for q in kll.get_quantiles(list(QUANTILES))), float(kll.get_max_value()))
-
-
-def _rounded_up(span: int) -> int:
-    """To two digits in seconds, so that nobody takes it for a measured constant."""
-    second = 1_000_000
-    step = second
-    while span > 20 * step:
-        step *= 5 if str(step)[0] == "1" else 2
-    return -(-span // step) * step

@@ -97,10 +97,13 @@ class Books:
         both, alone = [], []
         for name, what in self.output.aggregation.aggregates:
             if what.kind in ADDED and database.adds(kinds[f"{name}_correction"]):
-                # A value that was null before its first late row counts as nothing; one that was not corrected stays as it is.
+                # A sum of nothing but nulls is null, before and after; one that was null before its first late value counts as nothing.
                 sum_of = f"coalesce(b.{q(name)}, 0) + c.{q(f'{name}_correction')}"
-                both.append(f"case when c.{q('window_id')} is null then b.{q(name)} else {sum_of} end as {q(name)}")
-                alone.append(f"c.{q(f'{name}_correction')} as {q(name)}")
+                known = f"c.{q('window_id')} is null then b.{q(name)} when c.{q(f'{name}_corrected')} is null then null"
+                both.append(f"case when {known} else {sum_of} end as {q(name)}")
+                alone.append(
+                    f"case when c.{q(f'{name}_corrected')} is null then null else c.{q(f'{name}_correction')} end as {q(name)}"
+                )
             else:
                 corrected = q(f"{name}_corrected")
                 both.append(f"case when c.{q('window_id')} is null then b.{q(name)} else c.{corrected} end as {q(name)}")

@@ -213,7 +213,7 @@ def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: An
     columns = [F.coalesce(F.col(f"b.{compare.quoted(n)}"), F.col(f"x.{compare.quoted(n)}")).alias(n) for n in on]
     for name, what in output.aggregation.aggregates:
         was, more = F.col(f"b.{compare.quoted(name)}"), F.col(f"x.{compare.quoted(name)}")
-        added = F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0))
+        added = F.when(was.isNotNull() | more.isNotNull(), F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0)))
         columns.append((added if what.kind in ADDED else folds[what.kind](was, more)).alias(name))
     truth = b.join(x, same, "full_outer").select(*columns).cache()
     return truth, late, balanced(_emitted(base, output), [_late_line(late, output)], None, [])

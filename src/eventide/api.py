@@ -1,0 +1,106 @@
+"""What `import eventide as ev` offers, each name from its home."""
+
+from eventide.definition import merge
+from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
+from eventide.model.aggregate import (
+    aggregate,
+    collect,
+    count,
+    distinct,
+    first,
+    last,
+    max,
+    mean,
+    min,
+    quantile,
+    stddev,
+    sum,
+    variance,
+)
+from eventide.model.policy import accumulate, divert, drop, retract
+from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
+from eventide.model.watermark import adaptive, ascending, bounded, custom, punctuated
+from eventide.model.window import session, sliding, tumbling
+from eventide.pipeline import Pipeline
+from eventide.sinks import (
+    clickhouse,
+    console,
+    delta,
+    duckdb,
+    function,
+    iceberg,
+    kafka_topic,
+    merge_sql,
+    parquet,
+    postgres,
+    sqlite,
+    webhook,
+)
+from eventide.sources.delta import delta_table
+from eventide.sources.files import files
+from eventide.sources.formats import avro, json, protobuf, raw
+from eventide.sources.frame import stream
+from eventide.sources.generated import generated
+from eventide.sources.kafka import kafka
+
+__all__ = [
+    "DefinitionError",
+    "EventideError",
+    "LossWarning",
+    "OrderWarning",
+    "Pipeline",
+    "accumulate",
+    "adaptive",
+    "after",
+    "aggregate",
+    "ascending",
+    "at_expiry",
+    "avro",
+    "bounded",
+    "clickhouse",
+    "collect",
+    "console",
+    "count",
+    "custom",
+    "delta",
+    "delta_table",
+    "distinct",
+    "divert",
+    "drop",
+    "duckdb",
+    "every",
+    "every_rows",
+    "files",
+    "first",
+    "function",
+    "generated",
+    "iceberg",
+    "json",
+    "kafka",
+    "kafka_topic",
+    "last",
+    "max",
+    "mean",
+    "merge",
+    "merge_sql",
+    "min",
+    "parquet",
+    "per_batch",
+    "per_row",
+    "postgres",
+    "protobuf",
+    "punctuated",
+    "quantile",
+    "raw",
+    "retract",
+    "session",
+    "sliding",
+    "sqlite",
+    "stddev",
+    "stream",
+    "sum",
+    "tumbling",
+    "variance",
+    "webhook",
+    "when",
+]

@@ -1,0 +1,94 @@
+"""What goes wrong, told in one paragraph: with what to do next, and without a traceback."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from eventide.errors import EventideError, LossWarning, OrderWarning
+from eventide.redaction import masked
+
+EXTRAS = {
+    "avro": "registry", "chdb": "chdb", "clickhouse_connect": "clickhouse", "confluent_kafka": "kafka", "deltalake": "delta",
+    "duckdb": "duckdb", "fastavro": "registry", "google": "registry", "httpx": "registry", "httptools": "registry",
+    "jsonata": "rules", "jsonschema": "registry", "matplotlib": "plot", "psycopg": "postgres", "pyiceberg": "iceberg",
+    "re2": "registry", "referencing": "registry", "sqlglot": "rules", "starlette": "registry", "uvicorn": "registry",
+}  # fmt: skip
+"""Which extra of ours brings a package."""
+LAST_LINE = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+((?:\S.*\n?)(?:(?![ \t]*at |\n|During|The above).+\n?)*)"
+)
+"""What a Python traceback ends with, in the text of an error that came by way of Spark."""
+
+PLACE = re.compile(r" \([^()]*, line \d+\)$")
+"""The user's line, which a warning ends with."""
+
+
+class Refused(click.ClickException):
+    """It did not begin: the file, the definition, the state or a place that it needs is not as it must be."""
+
+    exit_code = 2
+
+
+class Stopped(click.ClickException):
+    """It began, and something ended it."""
+
+    exit_code = 1
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """For a command: what the user can mend ends it with one paragraph and exit code 2."""
+    try:
+        yield
+    except EventideError as error:
+        raise Refused(in_words(error)) from error
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise Refused(f"this needs {error.name}, which is not installed here: pip install 'eventide[{extra}]'") from error
+
+
+@contextmanager
+def warning_once() -> Iterator[None]:
+    """For a command: each warning is one line, and is said once, however often what it is about is defined."""
+    said: set[str] = set()
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: object = None, line: object = None
+    ) -> None:
+        text = str(message)
+        about = PLACE.sub("", text)
+        if about not in said:
+            said.add(about)
+            click.echo(f"warning: {text}", err=True)
+
+    with warnings.catch_warnings():
+        for category in (LossWarning, OrderWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield
+
+
+def in_words(error: BaseException) -> str:
+    r"""An error as one paragraph: what a worker raised rather than what Spark wrapped around it.
+
+    >>> in_words(ValueError("a worker failed:\nTraceback (most recent call last):\n  File x\neventide.errors.SourceError: no such file\n\n\tat java"))
+    'no such file'
+    >>> in_words(KeyError("paise"))
+    "KeyError: 'paise'"
+    """
+    text = masked(str(error))
+    if isinstance(error, EventideError):
+        return text
+    raised = LAST_LINE.findall(text)
+    if raised:
+        name, _, said = raised[-1].strip().partition(": ")
+        return said if name.startswith("eventide.") else f"{name.rpartition('.')[2]}: {said}"
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
+    return f"{type(error).__name__}: {lines[0]}"

@@ -1,0 +1,110 @@
+"""The end of the input: the last windows come out, nothing waits, the state is finished and says so; killed anywhere, it is finished later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from feeding import Feeding
+from machine import Killed
+
+from eventide.engine.changes import StateFinished
+from eventide.engine.handle import Handle
+from eventide.engine.restart import start_over
+from eventide.errors import DefinitionError
+
+ROWS = [
+    ("a", (1, 1, "x", 1), (12, 12, "x", 2)),
+    ("b", (3, 14, "y", 4), (31, 33, "x", 8)),
+    ("a", (2, 35, "x", 16), (36, 36, "y", 32)),
+]
+
+
+def fed(root: Path) -> Feeding:
+    """Three batches of two lanes, one of which is behind: rows wait, and windows are open."""
+    feeding = Feeding(root)
+    for number, (lane, *rows) in enumerate(ROWS):
+        feeding.land(lane, *rows)
+        if number == 0:
+            feeding.open()
+        feeding.batch(lane)
+    return feeding
+
+
+def panes(feeding: Feeding) -> list[tuple[Any, ...]]:
+    names = ("window_start", "window_end", "bank", "sequence", "op", "n", "total")
+    return sorted((tuple(pane[name] for name in names) for pane in feeding.said()), key=str)
+
+
+def whole(root: Path) -> Feeding:
+    feeding = fed(root)
+    feeding.run.drain()
+    feeding.run.close()
+    return feeding
+
+
+def test_every_window_comes_out_and_nothing_waits(tmp_path: Path) -> None:
+    feeding = fed(tmp_path)
+    before = len(panes(feeding))
+    feeding.run.drain()
+    assert feeding.run.ledger.waiting == 0 and feeding.rows()["in"] == 6
+    counts = feeding.run.ledger.outputs["out"]
+    assert counts["rows_on_time"] + counts["rows_admitted"] + counts["rows_refused"] == 6
+    last = {(p["window_start"], p["bank"]): p["n"] for p in sorted(feeding.said(), key=lambda p: p["sequence"])}
+    assert len(panes(feeding)) > before
+    assert sum(last.values()) + counts["rows_refused"] == 6
+
+
+def test_a_finished_state_says_so_and_starts_over(tmp_path: Path) -> None:
+    feeding = whole(tmp_path)
+    with pytest.raises(StateFinished, match=r"is finished.*eventide run FILE --start-over"):
+        feeding.open()
+    with pytest.raises(StateFinished):  # and again: the first refusal left nothing behind
+        feeding.open()
+    fresh, aside = start_over(feeding.pipe)
+    assert aside is not None and fresh.generation == 1
+    feeding.open(fresh)
+    feeding.run.close()
+
+
+@pytest.mark.parametrize("point", ["begin", "scan", "store", "begun", "between sinks", "deliver", "commit", "evict"])
+def test_killed_while_it_ends_it_is_finished_by_the_next_run(tmp_path: Path, point: str) -> None:
+    undisturbed = panes(whole(tmp_path / "whole"))
+    feeding = fed(tmp_path / "killed")
+    feeding.run.hook = _kill_at(point)
+    with pytest.raises(Killed):
+        feeding.run.drain()
+    feeding.run.lease.release()
+    if point in ("commit", "evict"):
+        with pytest.raises(StateFinished, match="is finished"):
+            feeding.open()
+        assert panes(feeding) == undisturbed
+        left = {str(path.relative_to(feeding.root / "state")) for path in (feeding.root / "state" / "data").rglob("*.parquet")}
+        assert left <= {part.path for part in feeding.run.ledger.parts}, (
+            "what nothing refers to any more is cleared all the same"
+        )
+        return
+    run = feeding.open()
+    if point in ("begun", "between sinks", "deliver"):
+        with pytest.raises(StateFinished, match="--until-caught-up --drain"):
+            run.is_ending(drain=False)
+        assert run.is_ending(drain=True)
+    else:
+        assert not run.is_ending(drain=False)  # nobody has seen anything of it: it may go on as if nothing had been said
+    run.drain()
+    run.close()
+    assert panes(feeding) == undisturbed
+
+
+def _kill_at(point: str) -> Any:
+    def hook(now: str) -> None:
+        if now == point:
+            raise Killed
+
+    return hook
+
+
+def test_an_input_that_goes_on_for_ever_has_no_end(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="drain=True"):
+        Handle.start(Feeding(tmp_path).pipe, object(), drain=True, available_now=False)
