@@ -241,6 +241,15 @@ def test_a_backfill_withdraws_final_results_that_it_does_not_have(live: Generati
     assert sorted(w.split(":")[0] for w in live.all_agree()) == [str(START + s * SECOND) for s in (0, 20, 30)]
 
 
+def test_what_a_backfill_told_a_function_is_taken_back_when_another_shape_takes_its_place(live: Generations) -> None:
+    backfilled(live, *seconds(1, 2, 3, 4))
+    live.window = ev.tumbling("20 s")
+    live.land("a", *seconds(45))
+    live.again()
+    live.caught_up()
+    assert live.rows_in() == 6 and live.run.generation == 2
+
+
 def test_states_set_aside_are_known_by_their_names_only(tmp_path: Path) -> None:
     for name in ("state", "state.generation-2", "state.generation-10", "state.generation-x", "states.generation-7"):
         (tmp_path / name).mkdir()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 
@@ -19,6 +20,8 @@ from eventide.sinks.base import Span
 from eventide.sinks.ranked import highest, outdated, retracts
 from eventide.sinks.shape import PaneShape
 
+BACKFILLED = "backfilled"
+
 
 @dataclass(frozen=True)
 class Results:
@@ -29,6 +32,8 @@ class Results:
     shape: PaneShape
     until: int | None = None
     """Only windows that end at or before it."""
+    mixed: bool = False
+    """Whether panes of one window may be in files of different names."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for table in self._buckets():
@@ -38,7 +43,8 @@ class Results:
         """A window's panes are all of one bucket, which the files are named by."""
         buckets: dict[str, list[str]] = {}
         for file in self.files:
-            buckets.setdefault(file.rpartition("/")[2].partition("@")[0], []).append(file)
+            bucket = "" if self.mixed else file.rpartition("/")[2].partition("@")[0]
+            buckets.setdefault(bucket, []).append(file)
         schema, end = self.shape.schema, self.shape.meta("window_end")
         for files in buckets.values():
             table = pa.Table.from_batches(list(self.store.batches(files, schema)), schema=schema)
@@ -64,6 +70,20 @@ class Results:
             pa.compute.min(table[column].cast(pa.timestamp("us")).cast(pa.int64())).as_py() for table in self._buckets()
         ]
         return min((start for start in starts if start is not None), default=None)
+
+
+def keep_backfilled(store: Store, output: str, generation: int, results: Results) -> None:
+    """Note in a live state what a backfill is about to tell a sink that cannot be asked: one day it may have to be taken back."""
+    for number, batch in enumerate(results.inserts()):
+        frame = pl.from_arrow(pa.Table.from_batches([batch]))
+        assert isinstance(frame, pl.DataFrame)
+        store.write_table(f"{BACKFILLED}/{output}", generation, f"part-{number:06d}", frame)
+
+
+def told_by(store: Store, output: str, files: list[str], shape: PaneShape) -> Results:
+    """All that a live state has told of an output, these files and what backfills have told."""
+    backfilled = store.files(f"{BACKFILLED}/{output}")
+    return Results(store, (*files, *backfilled), shape, mixed=bool(backfilled))
 
 
 def withdrawals(results: Results, generation: int, span: Span, kept: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -106,7 +126,7 @@ def earlier(state: str, output: str) -> Iterator[Earlier]:
         if files:
             noted = facts.get("shapes", {}).get(output, facts["outputs"][output])
             shape = _shape_in(next(store.batches(files[:1])).schema, noted.get("accumulation", ""))
-            results = Results(store, tuple(files), shape)
+            results = told_by(store, output, files, shape)
             yield Earlier(results, noted.get("signature", ""), str(facts.get("window")), facts.get("keys", []))
         if waited:
             return  # it took the place of all before it
@@ -131,4 +151,4 @@ def _shape_in(schema: pa.Schema, accumulation: str) -> PaneShape:
     return PaneShape(tuple((field.name, small(field.type)) for field in users), (), accumulation or "accumulating")
 
 
-__all__ = ["Earlier", "Results", "earlier", "withdrawals"]
+__all__ = ["Earlier", "Results", "earlier", "keep_backfilled", "told_by", "withdrawals"]

@@ -10,7 +10,7 @@ from eventide.engine.generations import NONE, of_states, standing, take
 from eventide.engine.journal import Journal
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
-from eventide.engine.results import Results, withdrawals
+from eventide.engine.results import Results, keep_backfilled, told_by, withdrawals
 from eventide.engine.run import Run
 from eventide.engine.store import Store
 from eventide.engine.tables import committed
@@ -85,12 +85,14 @@ class Superseding:
         try:
             if isinstance(sink, TableSink):
                 sink.claim(output.name, shape, generation)
-            writer.deliver(own.inserts(), delivery)
-            if not isinstance(sink, TableSink):
+                writer.deliver(own.inserts(), delivery)
+                sink.withdraw(output.name, shape, generation, span)
+            else:
                 store = Store(str(self.pipeline.state))
-                live = Results(store, tuple(committed(store, f"panes/{output.name}", self.ledger)), shape)
-                writer.deliver(withdrawals(live, generation, span, own.windows()), delivery)
+                live = told_by(store, output.name, committed(store, f"panes/{output.name}", self.ledger), shape)
+                gone = list(withdrawals(live, generation, span, own.windows()))
+                keep_backfilled(store, output.name, generation, own)
+                writer.deliver(own.inserts(), delivery)
+                writer.deliver(gone, delivery)
         finally:
             writer.close()
-        if isinstance(sink, TableSink):
-            sink.withdraw(output.name, shape, generation, span)
