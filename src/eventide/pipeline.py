@@ -134,11 +134,19 @@ class Pipeline:
             raise
         return handle
 
-    def backfill(self, history: Any = None, spark: Any = None, *, state: str | None = None, **columns: Any) -> Any:
-        """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included."""
+    def backfill(
+        self, history: Any = None, spark: Any = None, *, state: str | None = None, deliver: bool = False, **columns: Any
+    ) -> Any:
+        """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included.
+
+        Sinks hear nothing of it, unless asked: with `deliver=True` it takes a generation of its own, and its results replace those of
+        windows that are final in the live run.
+        """
         from eventide.engine.backfill import backfill
 
-        return backfill(self, history, spark, state or tempfile.mkdtemp(prefix="eventide-backfill-"), **columns)
+        return backfill(
+            self, history, spark, state or tempfile.mkdtemp(prefix="eventide-backfill-"), deliver=deliver, **columns
+        )
 
     def panes(self, spark: Any, output: str | None = None) -> Any:
         """Every emission of an output as a DataFrame."""

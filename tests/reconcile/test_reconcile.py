@@ -269,7 +269,7 @@ def test_a_key_called_op_and_aggregates_that_are_estimates(spark, tmp_path):
 def test_sessions_are_refused_and_told_what_to_do_instead(spark, tmp_path):
     pipeline = pipeline_over(tmp_path, payments(50), ev.drop())
     sessions = pipeline.aggregation.stream.window(ev.session("1 minute"), "bank").agg(n=ev.count())
-    with pytest.raises(ev.DefinitionError, match=r"pipeline\.backfill\(\) computes them again"):
+    with pytest.raises(ev.DefinitionError, match=r"pipeline\.backfill\(deliver=True\) computes them again"):
         reconcile(ev.Pipeline("s", sessions.to("s", late=ev.drop()), state=str(tmp_path / "s")), spark=spark)
 
 

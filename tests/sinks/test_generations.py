@@ -46,7 +46,8 @@ def withdraw(place: Place, standing: list[Pane], shape: PaneShape, generation: i
     """Take back what older generations hold; a sink that cannot be asked is told of each result that stands."""
     sink = place.sink()
     if isinstance(sink, TableSink):
-        sink.withdraw(place.output, shape, generation, span)
+        more = sink.withdraw(place.output, shape, generation, span)
+        assert more == any(p["window_end"] > span.high for p in standing) if span.high is not None else not more
         return
     told = retracts(
         outdated(pa.Table.from_batches(batch(standing, shape), schema=shape.schema), shape, generation, span), shape

@@ -7,15 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from eventide.definition import Aggregation, Stream
+from eventide.definition import Aggregation, Output, Stream
 from eventide.engine.archive import archived
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.run import Run
 from eventide.engine.session import local_session
+from eventide.engine.supersede import Superseding
 from eventide.engine.union import united
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
+from eventide.model.policy import Divert
 from eventide.model.watermark import Custom, Punctuated
 from eventide.sources.base import Source
 from eventide.sources.frame import FrameSource
@@ -46,19 +48,24 @@ def backfill(
     arrival: str | None = None,
     lane: str | None = None,
     offset: str | None = None,
+    deliver: bool = False,
 ) -> Backfill:
-    """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own."""
+    """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own.
+
+    The sinks hear of it only with `deliver`: then its results take the place of those that are final in the live run.
+    """
     session = spark or local_session(pipeline.packages(), name=pipeline.name)
     sources = pipeline.aggregation.stream.sources
+    superseding = Superseding.of(pipeline, from_archive=history is None) if deliver else None
     if history is None:
-        return _run(pipeline, from_archive(pipeline, session), session, state)
+        return _run(pipeline, from_archive(pipeline, session), session, state, superseding)
     frames = history if isinstance(history, dict) else {sources[0].name: history}
     missing = [s.name for s in sources if s.name not in frames]
     if missing:
         raise DefinitionError(f"backfill: no history for {', '.join(missing)}; pass a dict with a DataFrame for each source.")
     known = _known_lanes(pipeline)
     replaced = tuple(_static(s, frames[s.name], arrival, lane, offset, known.get(s.name)) for s in sources)
-    return _run(pipeline, replaced, session, state)
+    return _run(pipeline, replaced, session, state, superseding)
 
 
 def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
@@ -92,12 +99,16 @@ def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
         )
 
 
-def _run(pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: str) -> Backfill:
+def _run(
+    pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: str, superseding: Superseding | None
+) -> Backfill:
     over = _over(pipeline, replaced, state)
-    run = Run(over, session, state)
+    run = Run(over, session, state, numbered=superseding.take if superseding else None)
     run.open()
     try:
         run.batch(united([feed.frame(session) for feed in run.feeds]), 0, drain=True)
+        if superseding is not None:
+            superseding.deliver(run)
         return Backfill(over, dict(run.ledger.rows), {n: dict(c) for n, c in run.ledger.outputs.items()})
     finally:
         run.close()
@@ -130,15 +141,22 @@ def _lanes_in(frame: Any, column: str | None) -> list[str]:
     return sorted(str(row[0]) for row in frame.select(frame[column].cast("string")).distinct().collect())
 
 
+def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
+    """The same outputs, which tell nobody: results and diverted rows stay in the tables of their state."""
+    return tuple(
+        replace(o, sink=None, late=o.late if o.late.refused is None else replace(o.late, refused=Divert(None))) for o in outputs
+    )
+
+
 def _over(pipeline: Any, sources: tuple[FrameSource, ...], state: str) -> Any:
     from eventide.pipeline import Pipeline
 
     old = pipeline.aggregation
     stream = Stream(sources, old.stream.dedupe_keys, old.stream.dedupe_within)
     aggregation = Aggregation(stream, old.window, old.keys, old.aggregates)
-    outputs = tuple(replace(o, aggregation=aggregation) for o in pipeline.outputs)
+    outputs = tuple(replace(o, aggregation=aggregation) for o in without_sinks(pipeline.outputs))
     return Pipeline(
-        pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle, dead_letters=pipeline.dead_letter_sink,
+        pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle,
         buckets=pipeline.buckets, generation=pipeline.generation + 1,
         measure=False if pipeline.measure is None else pipeline.measure or True,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.generations import NONE
 from eventide.engine.projection import computed_with
 from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of
 from eventide.errors import EventideError
@@ -16,7 +17,7 @@ from eventide.model.time import show_duration
 
 log = logging.getLogger("eventide")
 
-KEPT = ("lanes", "buckets", "generation")
+KEPT = ("lanes", "buckets", "generation", "began", "before", "withheld")
 """Facts that a state keeps, whatever the definition says."""
 START_OVER = (
     "start over with the next generation, whose results replace the old ones in every sink: eventide run FILE --start-over."
@@ -44,6 +45,10 @@ def describe_definition(
         "lanes": lanes,
         "buckets": buckets,
         "generation": pipeline.generation,
+        "began": 0,
+        "before": NONE,
+        "withheld": [],
+        "shapes": {},
         "left": {},
         "changes": [],
     }

@@ -18,6 +18,7 @@ from eventide.engine.store import Store
 from eventide.kernel.columns import Shape
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
 from eventide.sinks.shape import PaneShape
+from eventide.wording import words
 
 LATE_IDENTITY = ("_source", "_lane", "_offset", "_generation")
 DEAD_IDENTITY = ("source", "lane", "offset", "generation")
@@ -31,6 +32,7 @@ def pane_shape(shape: Shape, kinds: dict[str, pl.DataType], accumulation: str) -
         tuple((name, small(fields.field(name).type)) for name in shape.keys),
         tuple((name, small(fields.field(name).type)) for name, _ in shape.plan.aggregates),
         accumulation,
+        window=words(shape.plan.window),
     )
 
 
@@ -43,6 +45,8 @@ class Outlet:
     late_schema: pa.Schema
     panes: PaneWriter | None = None
     late: LogWriter | None = None
+    withheld: bool = False
+    """Results of another shape stand there, and these wait until they can replace them whole."""
 
 
 @dataclass
@@ -57,10 +61,10 @@ class Deliverer:
     dead: LogWriter | None = None
     dead_schema: pa.Schema | None = None
 
-    def open(self, output: Output, shape: PaneShape, late_schema: pa.Schema) -> None:
+    def open(self, output: Output, shape: PaneShape, late_schema: pa.Schema, *, withheld: bool = False) -> None:
         """Open an output's sink, and the sink of its diverted rows."""
-        outlet = Outlet(output, shape, small_schema(late_schema))
-        if output.sink is not None:
+        outlet = Outlet(output, shape, small_schema(late_schema), withheld=withheld)
+        if output.sink is not None and not withheld:
             outlet.panes = output.sink.open(output.name, shape)
         if output.late.refused is not None and output.late.refused.to is not None:
             outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, LATE_IDENTITY)
@@ -81,15 +85,18 @@ class Deliverer:
         """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
         for name, outlet in self.outlets.items():
             before_each()
-            facts = Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
+            facts = self.facts(name, result, clock)
             self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
                 outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
             after_each()
         before_each()
         if self.dead is not None and result.dead:
-            facts = Delivery(self.pipeline, "dead_letters", result.ledger.batch, clock, result.ledger.frontier.watermark)
-            self.dead.append(self.store.batches(result.dead, self.dead_schema), facts)
+            self.dead.append(self.store.batches(result.dead, self.dead_schema), self.facts("dead_letters", result, clock))
+
+    def facts(self, name: str, result: BatchResult, clock: int) -> Delivery:
+        """What a sink is told of a delivery."""
+        return Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
 
     def _deliver_panes(self, outlet: Outlet, files: list[str], facts: Delivery) -> None:
         """From the executors where the sink allows it and it pays, otherwise through this process."""

@@ -41,6 +41,8 @@ class Ledger:
     """For each output that came when batches had been committed: W then. Windows that had closed by then it has said nothing of."""
     attempts: list[tuple[int, str]] = field(default_factory=list)
     """Which run's files are those of a batch: the first batch of each run that committed one, and its attempt."""
+    settled: list[str] = field(default_factory=list)
+    """Outputs that have taken the place of all that older generations held."""
 
     def attempt_of(self, batch: int) -> str:
         """The attempt whose files a batch consists of.
@@ -88,6 +90,7 @@ class Ledger:
             "sources": self.sources,
             "joined_at": self.joined_at,
             "attempts": self.attempts,
+            "settled": self.settled,
         }
 
     @classmethod
@@ -109,4 +112,5 @@ class Ledger:
             sources=raw["sources"],
             joined_at=raw["joined_at"],
             attempts=[(first, attempt) for first, attempt in raw["attempts"]],
+            settled=raw["settled"],
         )

@@ -24,6 +24,7 @@ from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feeds import open_feed
 from eventide.engine.framefeed import warn_of_batches
 from eventide.engine.gate import Gate
+from eventide.engine.generations import refuse_outranked
 from eventide.engine.journal import Journal, JournalError
 from eventide.engine.kafkafeed import parse_offsets
 from eventide.engine.lease import Lease
@@ -39,12 +40,14 @@ from eventide.engine.scanning import LaneAccount
 from eventide.engine.session import refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
 from eventide.engine.store import Store
+from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.union import union_of
 from eventide.engine.watch import settle, watch_of
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SEEN, SOURCE, TIME, Shape
 from eventide.measure.live import LATENESS
 from eventide.model.plan import Plan
-from eventide.sinks.shape import INSTANT
+from eventide.sinks.base import TableSink
+from eventide.sinks.shape import INSTANT, PaneShape
 
 Hook = Callable[[str], None]
 """Called at named points of a batch; tests kill the process there."""
@@ -66,6 +69,8 @@ class Run:
     on_progress: Callable[[ProgressReport], None] | None = None
     gate: Gate = field(default_factory=Gate)
     query: Any = None
+    numbered: Callable[[dict[str, PaneShape]], int] | None = None
+    """Gives a fresh state its generation, by the shapes of its outputs; without it, it is the next above all that stand."""
 
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
@@ -89,26 +94,18 @@ class Run:
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
         before = self.journal.ledger() or Ledger()
+        mine |= self._among_generations(mine, stored)
         facts = check_definition(stored, mine, self.state, before.batch, before.waiting)
         self.definition, self.digest = facts, digest(facts)
         self.generation = facts["generation"]
-        plan = self._plan(facts)
-        self.shape = Shape(
-            plan,
-            definition.aggregation.keys,
-            definition.aggregation.stream.dedupe_keys,
-            facts["buckets"],
-            tuple(s.max_ahead for s in definition.aggregation.stream.sources),
-            tuple(s.max_skew for s in definition.aggregation.stream.sources),
-            watch_of(definition, self.store, self.generation),
-            computed_with(definition),
-        )
+        self.shape = self._shape(facts)
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
+        self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
         self._settle_watch()
         if last is not None and last.get("drained"):
             self._clear_leftovers()
@@ -117,10 +114,37 @@ class Run:
         self._defined = False
         if stored is None:
             self._define()
+        self._claim_sinks()
         self._clear_leftovers()
 
+    def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
+        """What a definition says of the generations before it; asked before anything is opened for writing."""
+        shape = self._shape(mine)
+        kinds, outputs = finished_kinds(shape, self.kinds), self.pipeline.outputs
+        self.shapes = {o.name: pane_shape(shape, kinds, o.accumulation) for o in outputs}
+        if stored is not None:
+            refuse_outranked(outputs, self.shapes, stored["generation"], self.journal.files, self.state)
+            return {"shapes": noted_shapes(self.shapes)}
+        begun = first_facts(self.pipeline, self.shapes, self.journal.files, self.state)
+        asked = {"generation": self.numbered(self.shapes)} if self.numbered else {}
+        return {**begun, **asked, "shapes": noted_shapes(self.shapes), "began": self.clock()}
+
+    def _shape(self, facts: dict[str, Any]) -> Shape:
+        definition = self.pipeline
+        sources = definition.aggregation.stream.sources
+        return Shape(
+            self._plan(facts),
+            definition.aggregation.keys,
+            definition.aggregation.stream.dedupe_keys,
+            facts["buckets"],
+            tuple(s.max_ahead for s in sources),
+            tuple(s.max_skew for s in sources),
+            watch_of(definition, self.store, facts["generation"]),
+            computed_with(definition),
+        )
+
     def _plan(self, facts: dict[str, Any]) -> Plan:
-        plan: Plan = self.pipeline.plan(self.generation)
+        plan: Plan = self.pipeline.plan(facts["generation"])
         sources = tuple(
             replace(source, lanes=tuple(facts["lanes"].get(feed.source.name, ())))
             for source, feed in zip(plan.sources, self.feeds, strict=True)
@@ -131,17 +155,24 @@ class Run:
         return max(1, min(int(self.spark.sparkContext.defaultParallelism), 64))
 
     def _open_sinks(self) -> None:
-        kinds = finished_kinds(self.shape, self.kinds)
         self.deliverer = Deliverer(self.pipeline.name, self.store, self.engine.runner)
+        waiting = {*self.definition["withheld"]} - {*self.ledger.settled}
         for output in self.pipeline.outputs:
-            self.deliverer.open(output, pane_shape(self.shape, kinds, output.accumulation), _late_schema(self.kinds))
+            late = _late_schema(self.kinds)
+            self.deliverer.open(output, self.shapes[output.name], late, withheld=output.name in waiting)
         self.deliverer.open_dead(self.pipeline.dead_letter_sink, DEAD_SCHEMA)
+
+    def _claim_sinks(self) -> None:
+        """Sinks note the generation before its first result, once the state has noted it."""
+        for name, outlet in self.deliverer.outlets.items():
+            if isinstance(outlet.output.sink, TableSink) and not outlet.withheld:
+                outlet.output.sink.claim(name, outlet.shape, self.generation)
 
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
         """Start Spark's query; gives it."""
         self._check_checkpoint()
         warn_of_batches(self.feeds)
-        union = union_of(self.spark, self.feeds, heartbeat=not available_now)
+        union = union_of(self.spark, self.feeds)
         writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
         writer = writer.queryName(f"eventide {self.pipeline.name}")
         writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
@@ -249,6 +280,12 @@ class Run:
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
         self.deliverer.deliver(result, clock, self.lease.check, lambda: self.hook("between sinks"))
+        if self.succession is not None:
+            self.succession.settle(self.deliverer, result, clock, self._settling)
+
+    def _settling(self) -> None:
+        self.lease.check()
+        self.hook("settling")
 
     def _evict(self, result: BatchResult) -> None:
         """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
@@ -270,9 +307,11 @@ class Run:
             if name not in live:
                 self.store.delete_directory(f"data/{name}")
         self.store.delete(f for f in self.store.files("data") if f not in known)
-        next_batch = f"batch={self.ledger.batch + 1}"
-        for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in ("panes", "late") for o in self.pipeline.outputs)):
-            self.store.delete_directory(f"{directory}/{next_batch}")
+        number = self.ledger.batch + 1
+        # Of a batch that was begun sinks may have parts: should it never be finished, its panes say which.
+        kinds = ("panes", "late") if self.journal.begun(number) is None else ("late",)
+        for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in kinds for o in self.pipeline.outputs)):
+            self.store.delete_directory(f"{directory}/batch={number}")
         if self.pipeline.archive is not None:
             clear_uncommitted(self.pipeline.archive, self.generation, self.ledger)
 

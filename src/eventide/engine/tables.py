@@ -25,9 +25,14 @@ def _ledger(pipeline: Any) -> Ledger:
     return ledger
 
 
+def committed(store: Store, directory: str, ledger: Ledger) -> list[str]:
+    """The files below a directory that belong to committed batches."""
+    return [f for f in store.files(directory) if _stands(f, ledger)]
+
+
 def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
     ledger, store = _ledger(pipeline), Store(str(pipeline.state))
-    files = [f for f in store.files(directory) if _stands(f, ledger)]
+    files = committed(store, directory, ledger)
     if not files:
         return empty()
     return spark.read.parquet(*[store.url(f) for f in files])
@@ -105,4 +110,4 @@ def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
 
 
-__all__ = ["NothingYet", "dead_letters", "late", "pane_shape", "panes", "windows"]
+__all__ = ["NothingYet", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]

@@ -5,23 +5,17 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from eventide.engine.backfill import backfill
+from eventide.engine.backfill import backfill, without_sinks
 from eventide.measure.live import Lateness, read_lateness
-from eventide.model.policy import Divert
 from eventide.pipeline import Pipeline
 
 
 def past_lateness(pipeline: Any, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Lateness:
     """What the pipeline would have measured of its past; nothing is delivered anywhere."""
-    outputs = []
-    for output in pipeline.outputs:
-        late = output.late if output.late.refused is None else replace(output.late, refused=Divert(None))
-        outputs.append(replace(output, sink=None, late=late))
     bare = Pipeline(
-        pipeline.name, *outputs, state=pipeline.state, when_all_idle=pipeline.when_all_idle, buckets=pipeline.buckets,
+        pipeline.name, *without_sinks(pipeline.outputs), state=pipeline.state, when_all_idle=pipeline.when_all_idle, buckets=pipeline.buckets,
         archive=pipeline.archive, measure=list(by) or True,
     )  # fmt: skip
     state = tempfile.mkdtemp(prefix="eventide-lateness-")

@@ -98,8 +98,8 @@ def _check(pipeline: Pipeline, output: Output, by: str) -> None:
         raise DefinitionError(f"corrections by {by!r}; they may be by window, {', '.join(PERIODS)}.")
     if not isinstance(pipeline.aggregation.window, Sliding):
         raise DefinitionError(
-            "sessions cannot be corrected one by one: a late row may join two into one. pipeline.backfill() computes them again from the "
-            "archive, under a generation that takes the place of the live one."
+            "sessions cannot be corrected one by one: a late row may join two into one. pipeline.backfill(deliver=True) computes them again "
+            "from the archive, under a generation whose results take the place of those that are final."
         )
     taken = sorted(OWN & set(output.aggregation.keys))
     if taken:

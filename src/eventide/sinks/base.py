@@ -120,8 +120,8 @@ class TableSink(Sink, Protocol):
     def claim(self, output: str, shape: PaneShape, generation: int) -> None:
         """Note that a generation writes there, before its first result; doing it again changes nothing."""
 
-    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
-        """Withdraw what generations older than this one hold inside a span."""
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> bool:
+        """Withdraw what generations older than this one hold inside a span; says whether they hold more in windows that end later."""
 
     def replace(
         self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery

@@ -83,17 +83,19 @@ class DeltaWriter(TableWriter):
         rows = rows if self.shape else first_of_each(rows, self.target.identity)
         self.attempt(lambda: self._merge(rows))
 
-    def withdraw(self, generation: int, span: Span) -> None:
+    def withdraw(self, generation: int, span: Span) -> bool:
         """One commit."""
         table, shape = self.table(), self.shape
         assert shape is not None
         rows = pa.table(table.to_pyarrow_table(filters=[(shape.meta("generation"), "<", generation)]))
-        gone = outdated(rows.select(shape.schema.names).cast(shape.schema), shape, generation, span)
+        rows = rows.select(shape.schema.names).cast(shape.schema)
+        gone = outdated(rows, shape, generation, span)
         if gone.num_rows:
             same = " and ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.identity)
             still = f"t.{quote(shape.meta('generation'))} < {int(generation)}"
             merging = table.merge(gone, same, source_alias="s", target_alias="t")
             merging.when_matched_update({quote(shape.meta("op")): "'retract'"}, predicate=still).execute()
+        return outdated(rows, shape, generation, Span(span.low)).num_rows > gone.num_rows
 
     def replace(self, generation: int, panes: Iterable[pa.RecordBatch]) -> None:
         """All rows in one commit; until the properties say so too, nobody takes the table for one or the other shape."""
@@ -150,10 +152,10 @@ class DeltaSink:
             writer.attempt(writer.held), shape, generation, lambda properties: writer.attempt(lambda: writer.label(properties))
         )
 
-    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> bool:
         """Older results inside the span become tombstones, in one commit."""
         writer = DeltaWriter(self, Target.of_panes(output, shape), shape)
-        writer.attempt(lambda: writer.withdraw(generation, span))
+        return writer.attempt(lambda: writer.withdraw(generation, span))
 
     def replace(
         self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery

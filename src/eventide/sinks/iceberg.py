@@ -108,7 +108,7 @@ class IcebergWriter(TableWriter):
         else:
             table.append(writable)
 
-    def withdraw(self, generation: int, span: Span) -> None:
+    def withdraw(self, generation: int, span: Span) -> bool:
         """One snapshot."""
         expressions, shape = need("pyiceberg.expressions", "iceberg"), self.shape
         assert shape is not None
@@ -122,6 +122,7 @@ class IcebergWriter(TableWriter):
             changed = highest(pa.concat_tables([rows, retracts(gone, shape)]), shape)
             kept = changed.filter(pa.compute.is_in(changed[shape.meta("window_id")], pa.array(windows, pa.string())))
             table.overwrite(kept, overwrite_filter=there)
+        return outdated(rows, shape, generation, Span(span.low)).num_rows > gone.num_rows
 
     def replace(self, generation: int, panes: Iterable[pa.RecordBatch]) -> None:
         """Columns, rows and properties in one commit of the catalog."""
@@ -196,10 +197,10 @@ class IcebergSink:
             writer.attempt(writer.held), shape, generation, lambda properties: writer.attempt(lambda: writer.label(properties))
         )
 
-    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> bool:
         """Older results inside the span become tombstones, in one snapshot."""
         writer = self._writer(output, shape)
-        writer.attempt(lambda: writer.withdraw(generation, span))
+        return writer.attempt(lambda: writer.withdraw(generation, span))
 
     def replace(
         self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery

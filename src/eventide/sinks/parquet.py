@@ -247,15 +247,17 @@ class ParquetSink:
         if held is None or held.generation < generation or not held.signature:
             writer.attempt(lambda: writer.label(max(generation, held.generation if held else generation)))
 
-    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> bool:
         """The withdrawals go into the log, and `current.parquet` is brought up to it."""
         writer = self._writer(output, shape)
         writer.attempt(writer.prepare)
-        gone = outdated(_standing(writer.folder, shape, writer.log), shape, generation, span)
+        standing = _standing(writer.folder, shape, writer.log)
+        gone = outdated(standing, shape, generation, span)
         if gone.num_rows:
             name = f"{writer.log}/withdrawn-by-{generation}-{span.low}-{span.high}.parquet"
             writer.attempt(lambda: writer.folder.write(name, retracts(gone, shape).replace_schema_metadata(None)))
         writer.attempt(writer.compact)
+        return outdated(standing, shape, generation, Span(span.low)).num_rows > gone.num_rows
 
     def replace(
         self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery

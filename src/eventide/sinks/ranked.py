@@ -80,7 +80,9 @@ def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:
 def retracts(panes: pa.Table, shape: PaneShape) -> pa.Table:
     """Results as their own withdrawals: the same generation, sequence and values, so that each takes back exactly that result."""
     op = shape.meta("op")
-    return panes.set_column(panes.column_names.index(op), panes.schema.field(op), pa.array(["retract"] * panes.num_rows))
+    return panes.set_column(
+        panes.column_names.index(op), panes.schema.field(op), pa.array(["retract"] * panes.num_rows, pa.string())
+    )
 
 
 def outdated(panes: pa.Table, shape: PaneShape, generation: int, span: Span) -> pa.Table:

@@ -144,16 +144,20 @@ class KeepsGenerations:
 
         self._once(shape, name, claimed)
 
-    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> None:
+    def withdraw(self, output: str, shape: PaneShape, generation: int, span: Span) -> bool:
         """Older results inside the span become tombstones, in one transaction."""
         name = self.table or output
 
-        def withdrawn(database: Database, connection: Any) -> None:
+        def withdrawn(database: Database, connection: Any) -> bool:
+            target = table_of(name, shape, newest(database, connection, name))
             condition = outdated(database, shape, generation, span)
             if condition is not None:
-                database.withdraw(connection, table_of(name, shape, newest(database, connection, name)), shape, condition)
+                database.withdraw(connection, target, shape, condition)
+            later = outdated(database, shape, generation, Span(span.low))
+            count = f"select count(*) from {database.read_from(target.name)} where {later}"
+            return later is not None and int(database.rows(connection, count)[0][0]) > 0
 
-        self._once(shape, name, withdrawn)
+        return self._once(shape, name, withdrawn)
 
     def replace(
         self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery

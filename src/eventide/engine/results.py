@@ -1,0 +1,154 @@
+"""What states have said of an output and still stand by, read from their own tables of panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+
+from eventide.engine.arrowtypes import small
+from eventide.engine.generations import states_aside
+from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.ledger import Ledger
+from eventide.engine.store import Store
+from eventide.engine.tables import committed
+from eventide.sinks.base import Span
+from eventide.sinks.ranked import highest, outdated, retracts
+from eventide.sinks.shape import PaneShape
+
+BACKFILLED = "backfilled"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The highest rank of each window (or each delta), withdrawn ones included; gone through bucket by bucket, as often as one likes."""
+
+    store: Store
+    files: tuple[str, ...]
+    shape: PaneShape
+    until: int | None = None
+    """Only windows that end at or before it."""
+    mixed: bool = False
+    """Whether panes of one window may be in files of different names."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for table in self._buckets():
+            yield from highest(table, self.shape).to_batches()
+
+    def _buckets(self) -> Iterator[pa.Table]:
+        """A window's panes are all of one bucket, which the files are named by."""
+        buckets: dict[str, list[str]] = {}
+        for file in self.files:
+            bucket = "" if self.mixed else file.rpartition("/")[2].partition("@")[0]
+            buckets.setdefault(bucket, []).append(file)
+        schema, end = self.shape.schema, self.shape.meta("window_end")
+        for files in buckets.values():
+            table = pa.Table.from_batches(list(self.store.batches(files, schema)), schema=schema)
+            if self.until is not None:
+                ends = table[end].cast(pa.timestamp("us")).cast(pa.int64())
+                table = table.filter(pa.compute.less_equal(ends, pa.scalar(self.until, pa.int64())))
+            yield table
+
+    def inserts(self) -> Iterator[pa.RecordBatch]:
+        """Without those that were withdrawn."""
+        for batch in self:
+            yield batch.filter(pa.compute.equal(batch[self.shape.meta("op")], pa.scalar("insert")))
+
+    def windows(self) -> set[str]:
+        """Every window that was spoken of."""
+        column = self.shape.meta("window_id")
+        return {str(window) for table in self._buckets() for window in table[column].to_pylist()}
+
+    def first_start(self) -> int | None:
+        """The start of the earliest window that was spoken of."""
+        column = self.shape.meta("window_start")
+        starts: list[Any] = [
+            pa.compute.min(table[column].cast(pa.timestamp("us")).cast(pa.int64())).as_py() for table in self._buckets()
+        ]
+        return min((start for start in starts if start is not None), default=None)
+
+
+def keep_backfilled(store: Store, output: str, generation: int, results: Results) -> None:
+    """Note in a live state what a backfill is about to tell a sink that cannot be asked: one day it may have to be taken back."""
+    for number, batch in enumerate(results.inserts()):
+        frame = pl.from_arrow(pa.Table.from_batches([batch]))
+        assert isinstance(frame, pl.DataFrame)
+        store.write_table(f"{BACKFILLED}/{output}", generation, f"part-{number:06d}", frame)
+
+
+def told_by(store: Store, output: str, files: list[str], shape: PaneShape) -> Results:
+    """All that a live state has told of an output, these files and what backfills have told."""
+    backfilled = store.files(f"{BACKFILLED}/{output}")
+    return Results(store, (*files, *backfilled), shape, mixed=bool(backfilled))
+
+
+def withdrawals(results: Results, generation: int, span: Span, kept: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
+    """A retract for each result of an older generation inside a span, but for windows that the newer one speaks of."""
+    known = pa.array(sorted(kept), pa.string())
+    for batch in results:
+        gone = outdated(pa.Table.from_batches([batch]), results.shape, generation, span)
+        gone = gone.filter(pa.compute.invert(pa.compute.is_in(gone[results.shape.meta("window_id")], known)))
+        yield from retracts(gone, results.shape).to_batches()
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A state that was set aside, as far as one output of it is concerned."""
+
+    results: Results
+    signature: str
+    """Of its windows and keys; empty where an older format did not note it."""
+    window: str
+    keys: list[str]
+
+    def is_like(self, shape: PaneShape, window: str) -> bool:
+        """Whether its results can share a place with those of a shape; `window` is how an older format wrote the windows."""
+        if self.signature:
+            return self.signature == shape.signature
+        return (self.window, self.keys) == (window, list(shape.key_names))
+
+
+def earlier(state: str, output: str) -> Iterator[Earlier]:
+    """The states set aside whose results of an output may stand in sinks that cannot be asked, newest first."""
+    for _, path in reversed(states_aside(state)):
+        journal, store = Journal(LocalFiles(path)), Store(path)
+        facts, ledger = journal.definition(), _last_ledger(journal)
+        if facts is None or ledger is None or output not in facts["outputs"]:
+            continue
+        waited = output in facts.get("withheld", ())
+        if waited and output not in ledger.settled:
+            continue  # it ended before it had caught up: nobody has seen anything of it
+        files = [*committed(store, f"panes/{output}", ledger), *_begun(journal, store, output, ledger.batch + 1)]
+        if files:
+            noted = facts.get("shapes", {}).get(output, facts["outputs"][output])
+            shape = _shape_in(next(store.batches(files[:1])).schema, noted.get("accumulation", ""))
+            results = told_by(store, output, files, shape)
+            yield Earlier(results, noted.get("signature", ""), str(facts.get("window")), facts.get("keys", []))
+        if waited:
+            return  # it took the place of all before it
+
+
+def _begun(journal: Journal, store: Store, output: str, batch: int) -> list[str]:
+    """The files of a batch that was being delivered when its run ended: sinks may have all of it, whoever tried."""
+    return store.files(f"panes/{output}/batch={batch}") if journal.begun(batch) is not None else []
+
+
+def _last_ledger(journal: Journal) -> Ledger | None:
+    """Of an older format only the number of the last batch is of interest: its files are named without attempts."""
+    last = journal.last()
+    if last is None or "format" not in last:
+        return journal.ledger()
+    return Ledger(batch=last["ledger"]["batch"])
+
+
+def _shape_in(schema: pa.Schema, accumulation: str) -> PaneShape:
+    """The shape of stored panes: three columns of ours, the user's keys and values, five columns of ours."""
+    users = list(schema)[3:-5]
+    return PaneShape(tuple((field.name, small(field.type)) for field in users), (), accumulation or "accumulating")
+
+
+__all__ = ["Earlier", "Results", "earlier", "keep_backfilled", "told_by", "withdrawals"]

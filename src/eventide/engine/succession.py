@@ -1,0 +1,136 @@
+"""A generation that takes the place of those before it, once it has caught up.
+
+Where the shape is the same, its results outrank the older ones window by window; when it has caught up, what the older ones hold inside the span
+that it has read whole, and it does not, is withdrawn. Results of another shape are held back and then shown instead of all that stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.definition import Output
+from eventide.engine.deliver import Deliverer, Outlet
+from eventide.engine.generations import NONE, fits, of_states, standing
+from eventide.engine.journal import RecordFiles
+from eventide.engine.ledger import Ledger
+from eventide.engine.microbatch import BatchResult
+from eventide.engine.results import Results, earlier, withdrawals
+from eventide.engine.store import Store
+from eventide.engine.tables import committed
+from eventide.model.event import end_of
+from eventide.model.time import MAX_TIME
+from eventide.model.window import Sliding, Window
+from eventide.sinks.base import Delivery, Held, Span, TableSink
+from eventide.sinks.shape import PaneShape
+
+
+@dataclass
+class Succession:
+    """One generation on its way into the place of others."""
+
+    state: str
+    store: Store
+    window: Window
+    generation: int
+    began: int
+    """The clock when the generation began: it has caught up when it has swept all that had arrived by then."""
+    withdrawn: dict[str, int] = field(default_factory=dict)
+    """For outputs whose older results end later: W when they were last withdrawn."""
+
+    @classmethod
+    def of(cls, facts: dict[str, Any], state: str, store: Store, window: Window) -> Succession | None:
+        """None: nothing came before."""
+        return None if facts["before"] == NONE else cls(state, store, window, facts["generation"], facts["began"])
+
+    def settle(self, deliverer: Deliverer, result: BatchResult, clock: int, check: Callable[[], None]) -> None:
+        """After a batch was delivered, before it is committed: run again, it does the same again."""
+        ledger = result.ledger
+        if ledger.swept is None or ledger.swept < end_of(self.began):
+            return
+        for name, outlet in deliverer.outlets.items():
+            if outlet.output.sink is None or name in ledger.settled or name in ledger.joined_at:
+                continue
+            check()
+            delivery = deliverer.facts(name, result, clock)
+            files = [*committed(self.store, f"panes/{name}", _before(ledger)), *result.panes[name]]
+            own = Results(self.store, tuple(files), outlet.shape)
+            if outlet.withheld:
+                self._replace(outlet, own, delivery)
+                ledger.settled.append(name)
+            elif ledger.outputs[name]["panes"] and self._due(name, ledger) and not self._withdraw(outlet, own, delivery):
+                ledger.settled.append(name)
+
+    def _replace(self, outlet: Outlet, own: Results, delivery: Delivery) -> None:
+        """Readers see these results instead of all that stood; sinks that cannot be asked get a retract for each of those first."""
+        sink, name = outlet.output.sink, outlet.output.name
+        if isinstance(sink, TableSink):
+            sink.replace(name, outlet.shape, self.generation, own, delivery)
+            outlet.panes = sink.open(name, outlet.shape)
+        else:
+            for older in earlier(self.state, name):
+                self._tell(sink, older.results, Span(), set(), delivery)
+            outlet.panes = sink.open(name, outlet.shape)
+            outlet.panes.deliver(own.inserts(), delivery)
+        outlet.withheld = False
+
+    def _due(self, name: str, ledger: Ledger) -> bool:
+        """Whether W has passed the end of a window since older results were last withdrawn."""
+        mark, last = ledger.frontier.watermark, self.withdrawn.get(name)
+        if mark is None or last is None:
+            return mark is not None
+        return self.window.floor_end(mark) > self.window.floor_end(last) if isinstance(self.window, Sliding) else mark > last
+
+    def _withdraw(self, outlet: Outlet, own: Results, delivery: Delivery) -> bool:
+        """Withdraw older results of windows that have closed here with nothing in them; says whether there are later ones."""
+        sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
+        span = Span(own.first_start(), None if mark == MAX_TIME else mark)
+        if isinstance(sink, TableSink):
+            more = sink.withdraw(name, outlet.shape, self.generation, span)
+        else:
+            windows = own.windows()
+            told = [self._tell(sink, older.results, span, windows, delivery) for older in earlier(self.state, name)]
+            more = any(told)
+        self.withdrawn[name] = mark or 0
+        return more
+
+    def _tell(self, sink: Any, older: Results, span: Span, kept: set[str], delivery: Delivery) -> bool:
+        """Send a retract for each older result inside a span; says whether there are such results in windows that end later."""
+        writer = sink.open(delivery.output, older.shape)
+        try:
+            writer.deliver(withdrawals(older, self.generation, span, kept), delivery)
+        finally:
+            writer.close()
+        told, all_of_them = (
+            sum(batch.num_rows for batch in withdrawals(older, self.generation, part, kept)) for part in (span, Span(span.low))
+        )
+        return all_of_them > told
+
+
+def first_facts(pipeline: Any, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
+    """The generation of a fresh state, above all that stand in sinks and in states set aside; and which outputs wait to replace those."""
+    held = standing(pipeline.outputs, shapes)
+    before = max([of_states(files, state), *(stands.generation for stands in held.values())])
+    withheld = [o.name for o in pipeline.outputs if not _goes_on(o, shapes[o.name], held.get(o.name), state)]
+    return {"generation": max(pipeline.generation, before + 1), "before": before, "withheld": withheld}
+
+
+def noted_shapes(shapes: dict[str, PaneShape]) -> dict[str, Any]:
+    """What a state notes of its outputs' shapes, for the generation after it."""
+    return {name: {"signature": shape.signature, "accumulation": shape.accumulation} for name, shape in shapes.items()}
+
+
+def _goes_on(output: Output, shape: PaneShape, held: Held | None, state: str) -> bool:
+    """Whether an output's results may stand beside those of the generations before it."""
+    if output.sink is None:
+        return True
+    older = next(earlier(state, output.name), None)
+    if isinstance(output.sink, TableSink) and (held is None or held.signature or older is None):
+        return fits(output, shape, held)
+    return older is None or older.is_like(shape, repr(output.aggregation.window))
+
+
+def _before(ledger: Ledger) -> Ledger:
+    """The batches that were committed before the one at work."""
+    return Ledger(batch=ledger.batch - 1, attempts=ledger.attempts)

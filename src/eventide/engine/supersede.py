@@ -1,0 +1,98 @@
+"""A backfill into live sinks: its results take the place of those that are final in the live run, which goes on under its own generation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.definition import Output
+from eventide.engine.generations import NONE, of_states, standing, take
+from eventide.engine.journal import Journal
+from eventide.engine.ledger import Ledger
+from eventide.engine.records import record_files
+from eventide.engine.results import Results, keep_backfilled, told_by, withdrawals
+from eventide.engine.run import Run
+from eventide.engine.store import Store
+from eventide.engine.tables import committed
+from eventide.errors import DefinitionError
+from eventide.model.time import MAX_TIME, plus
+from eventide.sinks.base import Delivery, Span, TableSink
+from eventide.sinks.shape import PaneShape
+
+
+@dataclass(frozen=True)
+class Superseding:
+    """The live run as it stood when the backfill began: what is final then is final for ever."""
+
+    pipeline: Any
+    facts: dict[str, Any]
+    ledger: Ledger
+    from_archive: bool
+
+    @classmethod
+    def of(cls, pipeline: Any, *, from_archive: bool) -> Superseding:
+        """Look at the live run; one that has not caught up yet has nothing to be superseded."""
+        journal = None if pipeline.state is None else Journal(record_files(str(pipeline.state)))
+        facts, ledger = (None, None) if journal is None else (journal.definition(), journal.ledger())
+        if facts is None or ledger is None:
+            raise DefinitionError(
+                f"pipeline {pipeline.name!r} has no live run whose results a backfill could replace: nothing is committed in {pipeline.state}. "
+                "Run it first, or leave deliver=True away and read the backfill's own tables."
+            )
+        waiting = sorted({*facts["withheld"]} - {*ledger.settled})
+        if waiting:
+            raise DefinitionError(
+                f"generation {facts['generation']} of pipeline {pipeline.name!r} has not caught up yet, so that readers of {', '.join(waiting)} see "
+                "an older one of another shape. Let it catch up first: eventide run FILE --until-caught-up."
+            )
+        return cls(pipeline, facts, ledger, from_archive)
+
+    def take(self, shapes: dict[str, PaneShape]) -> int:
+        """A generation above all that stand, written down in the live state before anything is delivered."""
+        files = record_files(str(self.pipeline.state))
+        held = standing(self.pipeline.outputs, shapes)
+        known = [NONE, self.facts["generation"], of_states(files, str(self.pipeline.state))]
+        return take(files, max([*known, *(stands.generation for stands in held.values())]))
+
+    def deliver(self, run: Run) -> None:
+        """Hand over the results of windows that are final in the live run, and withdraw what it holds of them beside these."""
+        self._refuse_part_of_an_archive(run.ledger.rows["in"])
+        for output in self.pipeline.outputs:
+            mark = self.ledger.frontier.watermark
+            if output.sink is None or mark is None:
+                continue
+            final = None if mark == MAX_TIME else plus(mark, -output.late.allowed)
+            files = tuple(committed(run.store, f"panes/{output.name}", run.ledger))
+            own = Results(run.store, files, run.shapes[output.name], final)
+            delivery = Delivery(self.pipeline.name, output.name, run.ledger.batch, run.last_clock, mark)
+            self._deliver(output, own, run.generation, delivery)
+
+    def _refuse_part_of_an_archive(self, rows: int) -> None:
+        heard = self.ledger.rows["in"]
+        if self.from_archive and rows < heard:
+            raise DefinitionError(
+                f"the archive holds {rows:,} of the {heard:,} rows that the live run has read (it was added later, or old files were removed): "
+                "windows that it has only parts of would replace whole ones. Nothing was delivered. Pass a history that is whole: "
+                "pipeline.backfill(history, deliver=True)."
+            )
+
+    def _deliver(self, output: Output, own: Results, generation: int, delivery: Delivery) -> None:
+        sink, shape = output.sink, own.shape
+        span = Span(own.first_start(), own.until)
+        if span.low is None:
+            return  # no window of the history is final
+        writer = sink.open(output.name, shape)
+        try:
+            if isinstance(sink, TableSink):
+                sink.claim(output.name, shape, generation)
+                writer.deliver(own.inserts(), delivery)
+                sink.withdraw(output.name, shape, generation, span)
+            else:
+                store = Store(str(self.pipeline.state))
+                live = told_by(store, output.name, committed(store, f"panes/{output.name}", self.ledger), shape)
+                gone = list(withdrawals(live, generation, span, own.windows()))
+                keep_backfilled(store, output.name, generation, own)
+                writer.deliver(own.inserts(), delivery)
+                writer.deliver(gone, delivery)
+        finally:
+            writer.close()

@@ -1,0 +1,257 @@
+"""Generations in a run: above all that stand, shown when caught up, in the place of another shape, beneath or above a backfill."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from crash_driver import Here, Listed
+from feeding import SECOND, Feeding, at
+from landing import START
+from listening import Listener
+
+import eventide as ev
+from eventide.engine.generations import noted, states_aside
+from eventide.engine.journal import Journal, LocalFiles
+from eventide.engine.restart import start_over
+from eventide.engine.run import Run
+from eventide.engine.supersede import Superseding
+from eventide.errors import TargetMismatch
+
+
+class Generations(Feeding):
+    """One lane into a table and into a function."""
+
+    def __init__(self, root: Path) -> None:
+        self.heard, self.window, self.bound = Listener(), ev.tumbling("10 s"), "0 s"
+        super().__init__(root)
+
+    def pipeline(self, **_: Any) -> ev.Pipeline:
+        payments = ev.files(
+            "payments", str(self.root / "in"), event_time="ts", arrival="at", lane="directory", watermark=ev.bounded(self.bound)
+        )
+        made = payments.window(self.window, by="bank").agg(n=ev.count(), total=ev.sum("paise"))
+        base = ev.sqlite(str(self.root / "out.db"))
+        late = ev.accumulate("20 s", refused=ev.divert(base))
+        return ev.Pipeline(
+            "bad", made.to("out", base, late=late), made.to("deltas", base, late=late, accumulation="discarding"),
+            made.to("told", ev.function(self.heard, keyed=True), late=late), state=str(self.root / "state"), buckets=2,
+            archive=str(self.root / "archive"),
+        )  # fmt: skip
+
+    def table(self, name: str = "out") -> dict[str, int]:
+        with sqlite3.connect(self.root / "out.db") as base:
+            return dict(base.execute(f'select window_id, total from "{name}"').fetchall())
+
+    def all_agree(self) -> dict[str, int]:
+        assert self.table() == self.table("deltas") == self.heard.totals()
+        return self.table()
+
+    def rows_in(self) -> int:
+        return sum(self.all_agree().values())
+
+    def again(self, *_: str, **how: Any) -> None:
+        """The next generation, by the definition as it is now."""
+        self.run.close()
+        pipe, aside = start_over(self.pipeline())
+        assert aside is not None
+        self.open(pipe)
+
+    def caught_up(self, *files: Path) -> None:
+        self.batch_of(*(files or sorted((self.root / "in").rglob("*.parquet"), key=lambda p: p.name)))
+
+
+def seconds(*times: int) -> list[tuple[float, float, str, int]]:
+    return [(t, t, "x", 1) for t in times]
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Generations:
+    """Three windows of ten seconds have closed, and a fourth is open."""
+    feeding = Generations(tmp_path)
+    feeding.land("a", *seconds(1, 2, 12, 23, 24, 31))
+    feeding.open()
+    feeding.caught_up()
+    assert feeding.rows_in() == 5 and feeding.run.generation == 0
+    return feeding
+
+
+def test_a_state_that_was_lost_begins_above_what_stands_in_its_sinks(live: Generations) -> None:
+    live.run.close()
+    (live.root / "state").rename(live.root / "elsewhere")
+    live.land("a", *seconds(41))
+    live.open()
+    assert live.run.generation == 1
+    live.caught_up()
+    assert live.table() == live.table("deltas") and sum(live.table().values()) == 6
+    live.run.close()
+    assert live.open().generation == 1, "a state keeps its own"
+
+
+def test_a_generation_is_taken_once_even_if_its_run_died_before_the_first_batch(live: Generations) -> None:
+    live.run.close()
+    start_over(live.pipeline())
+    live.open().close()
+    assert live.open().generation == 1
+    live.again()
+    assert live.run.generation == 2
+
+
+def test_other_windows_replace_the_old_ones_whole_and_not_before_they_have_caught_up(live: Generations) -> None:
+    live.window = ev.tumbling("20 s")
+    live.land("a", *seconds(32, 45))
+    files = sorted((live.root / "in").rglob("*.parquet"))
+    before = live.all_agree()
+    live.again()
+    live.batch_of(files[0])
+    assert live.all_agree() == before, "a generation that has not read all is seen by nobody"
+    live.run.close()
+    live.open(live.pipeline())
+    live.batch_of(files[1])
+    assert live.rows_in() == 7
+    assert {window.split(":")[1] for window in live.all_agree()} == {str(START + s * SECOND) for s in (20, 40)}
+    assert {*live.heard.retracted} >= set(before)
+    live.land("a", *seconds(61))
+    live.batch("a")
+    assert live.rows_in() == 8
+
+
+def test_other_windows_again_and_again_never_double_a_sum(live: Generations) -> None:
+    for generation, size in enumerate(("20 s", "5 s", "10 s", "10 s", "7 s"), 1):
+        live.window = ev.tumbling(size)
+        live.again()
+        assert live.run.generation == generation
+        live.land("a", *seconds(100 * generation))
+        live.caught_up()
+        live.batch_of()
+        assert live.rows_in() == 5 + generation, size
+
+
+@pytest.mark.parametrize("point", ["begun", "between sinks", "deliver", "commit"])
+def test_killed_while_it_takes_the_place_of_another_shape_it_does_so_again(live: Generations, point: str) -> None:
+    class Killed(Exception):
+        pass
+
+    def hook(here: str) -> None:
+        if here == point:
+            raise Killed
+
+    live.window = ev.tumbling("20 s")
+    live.land("a", *seconds(45))
+    live.again()
+    live.run.hook = hook
+    with pytest.raises(Killed):
+        live.caught_up()
+    live.run.close()
+    live.open(live.pipeline())
+    if live.run.ledger.batch < 0:
+        live.caught_up()
+    assert live.rows_in() == 6
+    live.land("a", *seconds(61))
+    live.batch("a")
+    assert live.rows_in() == 7
+
+
+def test_what_the_new_generation_does_not_have_is_withdrawn_where_it_has_read_all(live: Generations) -> None:
+    """The row of the second window is gone from the input, and W has not passed the third again."""
+    first = live.all_agree()
+    (file,) = (live.root / "in/a").iterdir()
+    frame = pl.read_parquet(file)
+    live.again()
+    frame.filter(~pl.col("ts").is_in([at(12), at(31)])).write_parquet(file)
+    live.caught_up()
+    kept = {w: n for w, n in first.items() if not w.startswith(str(START + 10 * SECOND))}
+    assert live.all_agree() == kept and len(kept) == 2
+    assert live.heard.retracted == sorted({*first} - {*kept})
+
+
+def test_older_results_of_windows_that_are_not_closed_stand_until_they_are(live: Generations) -> None:
+    live.bound = "15 s"
+    (file,) = (live.root / "in/a").iterdir()
+    frame = pl.read_parquet(file)
+    first = live.all_agree()
+    live.again()
+    frame.filter(pl.col("ts") != at(12)).write_parquet(file)
+    live.caught_up()
+    assert live.run.ledger.frontier.watermark == START + 16 * SECOND
+    assert live.all_agree() == first, "the second window may still get its row"
+    live.run.close()
+    live.open(live.pipeline())
+    live.land("a", *seconds(37))
+    live.batch("a")
+    assert len(live.all_agree()) == 2, "now it cannot"
+
+
+def test_a_sink_that_holds_a_newer_generation_is_not_written_beneath(live: Generations) -> None:
+    live.run.close()
+    (live.root / "state").rename(live.root / "old")
+    live.open().close()
+    (live.root / "state").rename(live.root / "new")
+    (live.root / "old").rename(live.root / "state")
+    with pytest.raises(TargetMismatch, match=r"'out' holds results of generation 1.*state.*generation 0.*--start-over"):
+        live.open()
+
+
+def backfilled(live: Generations, *rows: tuple[float, float, str, int], drain: bool = True) -> int:
+    """What a backfill does, over these rows, with a Run of its own; gives its generation."""
+    superseding = Superseding.of(live.pipeline(), from_archive=False)
+    history = Feeding(live.root / f"history {noted(LocalFiles(str(live.root / 'state')))}")
+    history.land("a", *rows)
+    minutes = history.pipe.aggregation.stream.sources[0].window(live.window, by="bank")
+    made = minutes.agg(n=ev.count(), total=ev.sum("paise"))
+    late = ev.accumulate("20 s", refused=ev.divert())
+    outputs = (
+        made.to("out", late=late), made.to("deltas", late=late, accumulation="discarding"), made.to("told", late=late),
+    )  # fmt: skip
+    pipe = ev.Pipeline("bad", *outputs, state=str(history.root / "state"), buckets=1)
+    run = Run(pipe, Here(), pipe.state or "", clock=lambda: live.now, numbered=superseding.take)
+    run.open()
+    (file,) = (history.root / "in/a").iterdir()
+    run.batch(Listed([(str(file), START)]), 0, drain=drain)
+    superseding.deliver(run)
+    run.close()
+    return run.generation
+
+
+def test_a_backfill_supersedes_what_is_final_and_the_live_run_goes_on(live: Generations) -> None:
+    """W is 31 s and the lateness allowed 20 s: only the first window is final."""
+    assert backfilled(live, *seconds(1, 2, 3, 4, 12, 13, 23, 24, 31)) == 1
+    assert sorted(live.all_agree().values()) == [1, 2, 4]
+    live.land("a", (13, 42, "x", 1), *seconds(55))
+    live.batch("a")
+    assert sorted(live.all_agree().values()) == [1, 2, 2, 4], "a late row into a window that the backfill left alone"
+    assert live.run.generation == 0
+    assert backfilled(live, *seconds(1, 12, 13, 14, 23, 24, 31)) == 2, "ranks never tie"
+    assert sorted(live.all_agree().values()) == [1, 1, 2, 3]
+    live.run.close()
+    assert live.open().generation == 0
+    live.again()
+    assert live.run.generation == 3
+    live.caught_up()
+    assert sorted(live.all_agree().values()) == [1, 2, 2, 2]
+
+
+def test_a_backfill_withdraws_final_results_that_it_does_not_have(live: Generations) -> None:
+    live.land("a", *seconds(61))
+    live.batch("a")
+    backfilled(live, *seconds(1, 23, 31, 61))
+    assert sorted(w.split(":")[0] for w in live.all_agree()) == [str(START + s * SECOND) for s in (0, 20, 30)]
+
+
+def test_what_a_backfill_told_a_function_is_taken_back_when_another_shape_takes_its_place(live: Generations) -> None:
+    backfilled(live, *seconds(1, 2, 3, 4))
+    live.window = ev.tumbling("20 s")
+    live.land("a", *seconds(45))
+    live.again()
+    live.caught_up()
+    assert live.rows_in() == 6 and live.run.generation == 2
+
+
+def test_states_set_aside_are_known_by_their_names_only(tmp_path: Path) -> None:
+    for name in ("state", "state.generation-2", "state.generation-10", "state.generation-x", "states.generation-7"):
+        (tmp_path / name).mkdir()
+    assert [n for n, _ in states_aside(str(tmp_path / "state"))] == [2, 10]
+    assert Journal(LocalFiles(str(tmp_path / "state"))).definition() is None
