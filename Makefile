@@ -39,8 +39,8 @@ unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
 
 # Long proofs. Each says its figures (-s); together they take about an hour on two cores.
-.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory
-soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory ## every long proof, one after the other
+.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-sinks
+soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-sinks ## every long proof, one after the other
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -57,6 +57,9 @@ soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopbac
 
 soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
 	$(BIN)/pytest -m soak -s tests/engine/test_memory.py
+
+soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults on the line to each server; 2.4 GB of text in one delivery
+	$(BIN)/pytest -m soak -s tests/sinks
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo
