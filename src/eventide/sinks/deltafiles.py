@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 import uuid
@@ -66,14 +65,8 @@ class DeltaFiles:
         removed = [self._removed(transaction, path, now, changes) for path in old]
         added = [self._written(transaction, rows, now, changes) for rows in new if rows.num_rows]
         once = transaction.CommitProperties(max_commit_retries=0)
-        try:
-            self.table.create_write_transaction([*removed, *added], "append", self.table.schema(), commit_properties=once)
-        except Exception as error:
-            if type(error).__name__ == "CommitFailedError":  # any other error may have come after the commit
-                for action in added:
-                    with contextlib.suppress(Exception):
-                        self.store.delete_file(action.path)
-            raise
+        # Files that a failed commit has left are left: it may have landed, and only its answer been lost on the way.
+        self.table.create_write_transaction([*removed, *added], "append", self.table.schema(), commit_properties=once)
 
     def _removed(self, transaction: Any, path: str, now: int, changes: bool) -> Any:
         return transaction.RemoveAction(path=path, deletion_timestamp=now, data_change=changes)
