@@ -39,8 +39,9 @@ unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
 
 # Long proofs. Each says its figures (-s); together they take about an hour on two cores.
-.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install
-soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install ## every long proof, one after the other
+SOAKS := soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install soak-sinks
+.PHONY: soak $(SOAKS)
+soak: $(SOAKS) ## every long proof, one after the other
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -63,6 +64,9 @@ soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in
 
 soak-install: $(STAMP) ## the wheel in a clean environment made by pip: demo, run, tune, lateness, reconcile
 	$(BIN)/pytest -m soak -s tests/test_base_install.py
+
+soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults on the line to each server; 2.4 GB of text in one delivery
+	$(BIN)/pytest -m soak -s tests/sinks
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo

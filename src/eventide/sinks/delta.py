@@ -1,4 +1,4 @@
-"""Delta Lake: one MERGE by rank per delivery, from Arrow, without the JVM."""
+"""Delta Lake: the stored ranks are compared on the driver, and what outranks them goes in as one commit; without the JVM."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.deltafiles import DeltaFiles
 from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
-from eventide.sinks.ranked import current, first_of_each, outdated
+from eventide.sinks.ranked import current, outdated
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqltarget import outranks
-from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
+from eventide.sinks.target import Target, additions, refuse_other_shape
+from eventide.sinks.upkeep import LakeWriter, Upkeep
 
 
 def quote(name: str) -> str:
@@ -27,19 +29,24 @@ def quote(name: str) -> str:
     return f"`{name}`"
 
 
-class DeltaWriter(TableWriter):
-    """Merges a delivery into the table in one commit of its log."""
+class DeltaWriter(LakeWriter):
+    """Replaces outranked rows in one commit of the table's log; a lost race for it reads the ranks again."""
 
     def __init__(self, sink: DeltaSink, target: Target, shape: PaneShape | None) -> None:
-        super().__init__(target, sink.retry, shape)
+        super().__init__(target, sink.retry, shape, sink.upkeep)
         self.path = sink.path
-        self.options = dict(sink.storage_options)
+        # The library's own patience with a store (three minutes for each request) would be added to ours.
+        self.options = {"max_retries": "2", "retry_timeout": "10s", **dict(sink.storage_options)} if "://" in self.path else {}
 
     def error(self, cause: Exception) -> SinkError:
         """A lost race for the commit may be won the next time."""
-        if type(cause).__name__ == "CommitFailedError":
+        if self.lost_race(cause):
             return SinkUnavailable(f"Delta at {self.path!r}: another writer was first: {cause}")
         return file_error(f"Delta at {self.path!r}", cause)
+
+    def lost_race(self, cause: Exception) -> bool:
+        """By the type; whoever comes second to make a table finds that it is there."""
+        return type(cause).__name__ == "CommitFailedError" or "table already exists" in str(cause)
 
     def table(self) -> Any:
         """The table as it is now; None if there is none."""
@@ -78,10 +85,23 @@ class DeltaWriter(TableWriter):
             fields = deltalake.Schema.from_arrow(pa.schema([columns.field(name) for name in added])).fields
             table.alter.add_columns(fields)
 
-    def store(self, rows: pa.Table, delivery: Delivery) -> None:
-        """One commit."""
-        rows = rows if self.shape else first_of_each(rows, self.target.identity)
-        self.attempt(lambda: self._merge(rows))
+    def look_after(self) -> None:
+        """Few files, a checkpoint of the log, and nothing that was replaced longer ago than it is kept."""
+        self.files().compact()
+        table = self.table()
+        if self.upkeep.keep_for is not None:
+            self._keep(table, f"interval {max(1, self.upkeep.keep_for // 1_000_000)} seconds")
+        table.create_checkpoint()
+        if self.upkeep.keep_for is not None:
+            table.vacuum(dry_run=False, enforce_retention_duration=False)
+            table.cleanup_metadata()
+
+    def _keep(self, table: Any, span: str) -> None:
+        """Every engine that looks after a Delta table goes by these properties."""
+        wanted = {"delta.deletedFileRetentionDuration": span, "delta.logRetentionDuration": span}
+        have = table.metadata().configuration
+        if any(have.get(name) != value for name, value in wanted.items()):
+            table.alter.set_table_properties(wanted)
 
     def withdraw(self, generation: int, span: Span) -> bool:
         """One commit."""
@@ -109,13 +129,9 @@ class DeltaWriter(TableWriter):
         write(self.path, reader, mode="overwrite", schema_mode="overwrite", storage_options=self.options or None)
         self.label(labelled(shape, generation))
 
-    def _merge(self, rows: pa.Table) -> None:
-        table = self.table()
-        same = " and ".join(f"t.{quote(name)} = s.{quote(name)}" for name in self.target.identity)
-        merging = table.merge(rows, same, source_alias="s", target_alias="t")
-        if self.target.rank:
-            merging = merging.when_matched_update_all(outranks(self.target.rank, "s", "t", quote))
-        merging.when_not_matched_insert_all().execute()
+    def files(self) -> DeltaFiles:
+        """The files of the table as it is now."""
+        return DeltaFiles(self.table())
 
 
 @without_secrets
@@ -125,6 +141,7 @@ class DeltaSink:
 
     path: str
     storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    upkeep: Upkeep = field(default=Upkeep.of(20, "1 hour"), repr=False)
     retry: Retry = field(default=Retry(), repr=False)
 
     @property
@@ -175,10 +192,20 @@ def _prepared(writer: DeltaWriter) -> DeltaWriter:
     return writer
 
 
-def delta(path: str, *, storage_options: dict[str, str] | None = None, retry: Retry | None = None) -> DeltaSink:
+def delta(
+    path: str,
+    *,
+    storage_options: dict[str, str] | None = None,
+    compact_every: int = 20,
+    keep_for: Duration | None = "1 hour",
+    retry: Retry | None = None,
+) -> DeltaSink:
     """Results into the Delta table at `path`; readers filter `op = 'insert'`.
+
+    Its small files are put together after `compact_every` deliveries; what was replaced stays for `keep_for` (None: for ever).
 
     >>> delta("lake/totals", storage_options={"AWS_SECRET_ACCESS_KEY": "secret"})
     DeltaSink(path='lake/totals')
     """
-    return DeltaSink(str(path), tuple(sorted((storage_options or {}).items())), retry or Retry())
+    options = tuple(sorted((storage_options or {}).items()))
+    return DeltaSink(str(path), options, Upkeep.of(compact_every, keep_for), retry or Retry())

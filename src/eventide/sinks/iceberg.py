@@ -6,41 +6,88 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.icebergfiles import IcebergFiles, Snapshots, expire
 from eventide.sinks.lake import claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
-from eventide.sinks.ranked import current, first_of_each, highest, outdated, retracts
+from eventide.sinks.ranked import current, highest, outdated, retracts
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
+from eventide.sinks.target import Target, additions, refuse_other_shape
+from eventide.sinks.upkeep import LakeWriter, Upkeep
 
-PASSING = ("CommitFailedException", "CommitStateUnknownException", "ServiceUnavailableError", "ConnectionError")
+RACES = {
+    "CommitFailedException",
+    "ValidationException",
+    "TableAlreadyExistsError",
+    "NamespaceAlreadyExistsError",
+    "IntegrityError",
+}
+"""What the library raises, or a catalog in SQL, when another writer was first."""
+PASSING = {
+    "CommitStateUnknownException",
+    "ServiceUnavailableError",
+    "ServerError",
+    "TooManyRequestsError",
+    "AuthorizationExpiredError",
+    "WaitingForLockException",
+}
 
 
-class IcebergWriter(TableWriter):
+ATTEMPT = {"commit.retry.num-retries": "0", "commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "8"}
+"""How one attempt of ours commits."""
+
+
+class IcebergWriter(LakeWriter):
     """Replaces outranked rows in one transaction; a lost race for the commit reads the ranks again."""
 
     def __init__(self, sink: IcebergSink, target: Target, shape: PaneShape | None) -> None:
-        super().__init__(target, sink.retry, shape)
+        super().__init__(target, sink.retry, shape, sink.upkeep)
         self.sink = sink
+        self.known = Snapshots()
+        self._catalog: Any = None
+
+    def catalog(self) -> Any:
+        """The catalog, made once and again after an error."""
+        self._catalog = self._catalog or self.sink.catalog()
+        return self._catalog
+
+    def table(self) -> Any:
+        """The table as it is now, for one attempt, as far as a writer needs it.
+
+        The library would repeat a lost commit by itself, upon rows that it has not seen: two writers of one window would both
+        append it. So it may not, whatever the table says; we read the ranks again. It also copies what it knows of a table with
+        every step, so it knows only the snapshot that we build upon. None of this is stored.
+        """
+        table = self.catalog().load_table(self.sink.table)
+        said, current = table.metadata, table.metadata.current_snapshot()
+        snapshots = [current] if current else []
+        slim = {"properties": {**said.properties, **ATTEMPT}, "snapshots": snapshots, "snapshot_log": [], "metadata_log": []}
+        table.metadata = said.model_copy(update=slim)
+        return table
 
     def error(self, cause: Exception) -> SinkError:
         """A lost race for the commit may be won the next time."""
         where, kind = f"Iceberg table {self.sink.table!r}", type(cause).__name__
-        if kind in PASSING:
+        self._catalog = None
+        if kind in PASSING or self.lost_race(cause):
             return SinkUnavailable(f"{where}: {kind}: {cause}")
         if kind in ("UnauthorizedError", "ForbiddenError"):
             return SinkRefused(f"{where}: the catalog does not accept these credentials")
         return file_error(where, cause)
 
+    def lost_race(self, cause: Exception) -> bool:
+        """By the type."""
+        return type(cause).__name__ in RACES
+
     def held(self) -> Held | None:
         """By the table's properties."""
-        catalog = self.sink.catalog()
+        catalog = self.catalog()
         if self.shape is None or not catalog.table_exists(self.sink.table):
             return None
         table = catalog.load_table(self.sink.table)
@@ -51,17 +98,19 @@ class IcebergWriter(TableWriter):
 
     def label(self, properties: dict[str, str]) -> None:
         """Set properties of the table."""
-        with self.sink.catalog().load_table(self.sink.table).transaction() as changes:
+        with self.table().transaction() as changes:
             changes.set_properties(properties)
 
     def prepare(self) -> None:
         """Check or create the table."""
         if self.shape is not None:
             refuse_other_shape(self.sink.table, self.held(), self.shape)
-        catalog, columns = self.sink.catalog(), self.target.columns
+        catalog, columns = self.catalog(), self.target.columns
         if not catalog.table_exists(self.sink.table):
             catalog.create_namespace_if_not_exists(self.sink.table.rpartition(".")[0])
-            catalog.create_table(self.sink.table, schema=columns)
+            catalog.create_table(
+                self.sink.table, schema=columns, properties={"write.metadata.delete-after-commit.enabled": "true"}
+            )
             return
         table = catalog.load_table(self.sink.table)
         found = table.schema().as_arrow()
@@ -71,48 +120,15 @@ class IcebergWriter(TableWriter):
             with table.update_schema() as change:
                 change.union_by_name(pa.schema([columns.field(name) for name in added]))
 
-    def store(self, rows: pa.Table, delivery: Delivery) -> None:
-        """One snapshot."""
-        rows = rows if self.shape else first_of_each(rows, self.target.identity)
-        self.attempt(lambda: self._replace(rows))
-
-    def _replace(self, rows: pa.Table) -> None:
-        expressions = need("pyiceberg.expressions", "iceberg")
-        table = self.sink.catalog().load_table(self.sink.table)
-        identity, rank = list(self.target.identity), list(self.target.rank)
-        stored = table.scan(
-            row_filter=self._near(expressions, rows), selected_fields=tuple(dict.fromkeys(identity + rank))
-        ).to_arrow()
-        fields = [self.target.columns.field(name) for name in stored.column_names]
-        stored = stored.cast(pa.schema(fields))
-        known, coming = (pl.DataFrame(pl.from_arrow(side.select(identity))) for side in (stored, rows))
-        fresh = coming.with_row_index("eventide_row").join(known, on=identity, how="anti", nulls_equal=True)["eventide_row"]
-        if not rank or len(identity) > 1:
-            if len(fresh):
-                table.append(rows.take(fresh.sort().to_arrow()))
-            return
-        # The stored ranks and the coming ones together: the coming rows that still stand outrank what is there.
-        assert self.shape is not None
-        marked = [
-            side.select(stored.column_names).append_column("coming", pa.array([flag] * side.num_rows, pa.bool_()))
-            for side, flag in ((stored, False), (rows, True))
-        ]
-        standing = highest(pa.concat_tables(marked), self.shape)
-        winners = set(standing.filter(standing["coming"])[identity[0]].to_pylist())
-        if not winners:
-            return
-        outranked = winners & set(stored[identity[0]].to_pylist())
-        writable = rows.filter(pa.compute.is_in(rows[identity[0]], pa.array(list(winners), pa.string())))
-        if outranked:
-            table.overwrite(writable, overwrite_filter=expressions.In(identity[0], list(outranked)))
-        else:
-            table.append(writable)
+    def files(self) -> IcebergFiles:
+        """The files of the table as it is now."""
+        return IcebergFiles(self.table())
 
     def withdraw(self, generation: int, span: Span) -> bool:
         """One snapshot."""
         expressions, shape = need("pyiceberg.expressions", "iceberg"), self.shape
         assert shape is not None
-        table, age = self.sink.catalog().load_table(self.sink.table), shape.meta("generation")
+        table, age = self.table(), shape.meta("generation")
         older = expressions.LessThan(age, generation)
         rows = table.scan(row_filter=older).to_arrow().select(shape.schema.names).cast(shape.schema)
         gone = outdated(rows, shape, generation, span)
@@ -130,7 +146,7 @@ class IcebergWriter(TableWriter):
         assert shape is not None
         if self.held() == Held(generation, shape.signature):
             return
-        table = self.sink.catalog().load_table(self.sink.table)
+        table = self.table()
         have = table.schema().as_arrow()
         with table.transaction() as changes:
             changes.delete(need("pyiceberg.expressions", "iceberg").AlwaysTrue())
@@ -145,14 +161,11 @@ class IcebergWriter(TableWriter):
                 changes.append(pa.Table.from_batches([batch]).select(columns.names).cast(columns))
             changes.set_properties(labelled(shape, generation))
 
-    def _near(self, expressions: Any, rows: pa.Table) -> Any:
-        """Only files that can hold these windows are read."""
-        if self.shape is None:
-            return expressions.AlwaysTrue()
-        end = self.shape.meta("window_end")
-        bounds: Any = pa.compute.min_max(rows[end]).as_py()
-        at_least = expressions.GreaterThanOrEqual(end, bounds["min"].isoformat())
-        return expressions.And(at_least, expressions.LessThanOrEqual(end, bounds["max"].isoformat()))
+    def look_after(self) -> None:
+        """Small files together, in one snapshot; then the old snapshots go, and the files that only they had."""
+        self.files().compact()
+        if self.upkeep.keep_for is not None:
+            expire(self.catalog().load_table(self.sink.table), self.upkeep.keep_for, self.known)
 
 
 @without_secrets
@@ -163,6 +176,7 @@ class IcebergSink:
     properties: tuple[tuple[str, str], ...] = field(repr=False)
     table: str
     catalog_name: str = "default"
+    upkeep: Upkeep = field(default=Upkeep.of(20, "1 hour"), repr=False)
     retry: Retry = field(default=Retry(), repr=False)
 
     @property
@@ -220,14 +234,22 @@ def _prepared(writer: IcebergWriter) -> IcebergWriter:
     return writer
 
 
-def iceberg(catalog: str | Mapping[str, str], table: str, *, retry: Retry | None = None) -> IcebergSink:
+def iceberg(
+    catalog: str | Mapping[str, str],
+    table: str,
+    *,
+    compact_every: int = 20,
+    keep_for: Duration | None = "1 hour",
+    retry: Retry | None = None,
+) -> IcebergSink:
     """Results into an Iceberg table (`namespace.name`); readers filter `op = 'insert'`.
 
-    The catalog is a name from the user's pyiceberg configuration, or its properties.
+    The catalog is a name from the user's pyiceberg configuration, or its properties. Small files are put together after
+    `compact_every` deliveries; snapshots stay for `keep_for` (None: for ever).
 
     >>> iceberg({"type": "sql", "uri": "sqlite:///cat.db", "warehouse": "file:///lake"}, "sales.totals")
     IcebergSink(table='sales.totals', catalog_name='default')
     """
     named = catalog if isinstance(catalog, str) else "default"
     properties = () if isinstance(catalog, str) else tuple(sorted(catalog.items()))
-    return IcebergSink(properties, table, named, retry or Retry())
+    return IcebergSink(properties, table, named, Upkeep.of(compact_every, keep_for), retry or Retry())

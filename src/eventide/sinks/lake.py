@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -14,16 +15,21 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks.base import Held
 from eventide.sinks.shape import PaneShape
 
-PASSING = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EIO,
-    errno.EAGAIN,
-    errno.EBUSY,
-    errno.ETIMEDOUT,
-    errno.ECONNREFUSED,
-    errno.ECONNRESET,
-}
+LASTING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
+"""Errors of a file system that come again however often one tries."""
+DENIED = re.compile(
+    r"access.?denied|\b40[13]\b|forbidden|unauthorized|invalid.?access.?key|signature.?does.?not.?match|no.?such.?bucket"
+    r"|bucket.{0,40}not.?found|invalid.?token|(no|missing|locate|provide).{0,20}credentials|region must be set",
+    re.IGNORECASE,
+)
+"""What an object store says of rights, keys and buckets; each library spells it differently."""
+STORE = re.compile(
+    r"generic \w+ error|object ?store error|error sending request|error decoding response|connection (reset|refused|closed)",
+    re.I,
+)
+"""How libraries that wrap the error of a store in one of their own let it shine through."""
+TROUBLE = {"OSError", "ConnectionError", "TimeoutError", "Timeout", "OperationalError", "InterfaceError", "HTTPError"}
+"""Names of errors, of whatever library, that tell of a file system, network or server."""
 
 
 def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
@@ -45,13 +51,24 @@ def _canonical(kind: Any) -> pa.DataType:
 
 
 def file_error(where: str, cause: Exception) -> SinkError:
-    """A full disk or a lost network may pass; a missing right will not."""
-    said = f"{where}: {str(cause).strip()[:500]}"
-    number = getattr(cause, "errno", None)
-    full = "No space left on device" in said or number == errno.ENOSPC
-    if number in PASSING or full:
+    """A full disk, a lost network or a store that is down may pass; a missing right, or a value that does not fit, will not."""
+    said = f"{where}: {' '.join(_COLOURS.sub('', str(cause)).split())[:500]}"
+    kinds_of = {kind.__name__ for kind in type(cause).__mro__}
+    trouble = not kinds_of.isdisjoint(TROUBLE) or STORE.search(said) is not None
+    if trouble and getattr(cause, "errno", None) not in LASTING and not DENIED.search(str(cause)):
         return SinkUnavailable(f"{said}; nothing of this delivery was applied")
     return SinkRefused(said)
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|↳")
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A file written before an aggregate was added, with nulls where it knows nothing."""
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 SIGNATURE, GENERATION = "eventide.signature", "eventide.generation"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import json
 import re
+import time
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,16 +19,20 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from eventide.errors import SinkError
+from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
-from eventide.sinks.lake import file_error, same_kind
-from eventide.sinks.ranked import current, first_of_each, highest, outdated, retracts
+from eventide.sinks.lake import file_error, fitted, same_kind
+from eventide.sinks.ranked import current, emitted, first_of_each, highest, outdated, retracts
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
+from eventide.sinks.upkeep import Upkeep
 
 COVERS = b"eventide.covers"
 RECORD = "generations.json"
+LONGEST_WAIT = 60.0
+"""Seconds after which readers see what has come, however little it is."""
 
 
 class Folder:
@@ -32,22 +40,68 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.files, self.root = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-        self.root = self.root.rstrip("/")
+
+    def below(self, name: str) -> Folder:
+        """A folder inside this one; what an address says after its path stays behind it.
+
+        >>> Folder("s3://lake/out?region=eu-west-1").below("totals").path
+        's3://lake/out/totals?region=eu-west-1'
+        """
+        place, mark, options = self.path.partition("?") if "://" in self.path else (self.path, "", "")
+        return Folder(f"{place.rstrip('/')}/{name}{mark}{options}")
+
+    @functools.cached_property
+    def _opened(self) -> tuple[fs.FileSystem, str]:
+        return fs.FileSystem.from_uri(self.path) if "://" in self.path else (fs.LocalFileSystem(), self.path)
+
+    @property
+    def files(self) -> fs.FileSystem:
+        """The file system, asked for when it is first needed: one far away may not answer."""
+        return self._opened[0]
+
+    @property
+    def root(self) -> str:
+        """The folder's path in it."""
+        return self._opened[1].rstrip("/")
 
     def write(self, name: str, table: pa.Table) -> None:
         """Write one file; an earlier one of that name is replaced in one step."""
+        self.put(name, encoded(table))
+
+    def put(self, name: str, body: pa.Buffer) -> None:
+        """Object stores show a file when it is whole; elsewhere it gets its name at the end, from one that only this writer has."""
         target = f"{self.root}/{name}"
         folder, _, base = target.rpartition("/")
         self.files.create_dir(folder, recursive=True)
-        trial = f"{folder}/.{base}.tmp"
+        local = isinstance(self.files, fs.LocalFileSystem)
+        trial = f"{folder}/.{base}.{uuid.uuid4().hex}.tmp" if local else target
         try:
-            pq.write_table(table, trial, filesystem=self.files, compression="zstd")
-            self.files.move(trial, target)
+            with self.files.open_output_stream(trial) as stream:
+                stream.write(body)
+            if local:
+                self.files.move(trial, target)
         except Exception:
-            with contextlib.suppress(Exception):
-                self.files.delete_file(trial)
+            if local:
+                with contextlib.suppress(Exception):
+                    self.files.delete_file(trial)
             raise
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is gone already is no fault."""
+        with contextlib.suppress(FileNotFoundError):
+            self.files.delete_file(f"{self.root}/{name}")
+
+    def written_before(self, folder: str, names: Iterable[str], instant: float) -> list[str]:
+        """Those of some files of a folder that were written before an instant."""
+        infos = self.files.get_file_info([f"{self.root}/{folder}/{name}" for name in names])
+        return [info.base_name for info in infos if info.mtime is not None and info.mtime.timestamp() < instant]
+
+    def covered(self, name: str) -> set[str]:
+        """The log files that a compacted file holds the rows of."""
+        if not self.exists(name):
+            return set()
+        said = pq.read_metadata(f"{self.root}/{name}", filesystem=self.files).metadata or {}
+        return set(json.loads(said.get(COVERS, b"[]")))
 
     def names(self, folder: str) -> list[str]:
         """The Parquet files of a folder below this one, in order."""
@@ -61,11 +115,7 @@ class Folder:
 
     def note(self, record: dict[str, Any]) -> None:
         """Write the record that says whose results stand here, in one step."""
-        self.files.create_dir(self.root, recursive=True)
-        trial = f"{self.root}/.{RECORD}.tmp"
-        with self.files.open_output_stream(trial) as stream:
-            stream.write(json.dumps(record).encode())
-        self.files.move(trial, f"{self.root}/{RECORD}")
+        self.put(RECORD, pa.py_buffer(json.dumps(record).encode()))
 
     def noted(self) -> dict[str, Any]:
         """That record; empty if there is none."""
@@ -84,22 +134,24 @@ class Folder:
         return bool(self.files.get_file_info(f"{self.root}/{name}").type == fs.FileType.File)
 
 
-def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A file written before an aggregate was added, with nulls where it knows nothing."""
-    columns = [
-        table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+def encoded(table: pa.Table) -> pa.Buffer:
+    """A table as the bytes of a Parquet file; the same table gives the same bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
 
 
 class ParquetWriter(TableWriter):
-    """One file per delivery, named by its batch and clock: run again, it replaces itself."""
+    """One file per delivery, named by its batch, its clock and its content: run again, it replaces itself."""
 
     def __init__(self, folder: Folder, target: Target, sink: ParquetSink, shape: PaneShape | None) -> None:
         super().__init__(target, sink.retry, shape)
         self.folder = folder
-        self.compact_every = sink.compact_every
-        self.uncompacted = 0
+        self.upkeep = sink.upkeep
+        self.deliveries = self.rows = 0
+        """What came since `current.parquet` was written."""
+        self.standing = 0
+        self.shown_at = time.monotonic()
         self.log = "panes" if shape else ""
 
     def prepare(self) -> None:
@@ -108,10 +160,16 @@ class ParquetWriter(TableWriter):
             refuse_other_shape(self.folder.path, self.held(), self.shape)
             self.log = self.folder.log()
         written = self.folder.names(self.log)
-        if written:
-            have = pq.read_schema(f"{self.folder.root}/{self.log}/{written[-1]}", filesystem=self.folder.files)
+        newest = f"{self.log}/{written[-1]}".lstrip("/") if written else _compacted(self.log)
+        if written or self.folder.exists(newest):
+            have = pq.read_schema(f"{self.folder.root}/{newest}", filesystem=self.folder.files)
             wanted = dict(zip(self.target.columns.names, self.target.columns.types, strict=True))
             additions(self.target, dict(zip(have.names, have.types, strict=True)), wanted, same_kind)
+
+    def resume(self) -> None:
+        """Bring `current.parquet` up to what a run that was killed had put into the log."""
+        if self.shape and set(self.folder.names(self.log)) - self.folder.covered(_compacted(self.log)):
+            self.compact()
 
     def held(self) -> Held | None:
         """By the record beside the files; where there is none, by the files."""
@@ -121,8 +179,9 @@ class ParquetWriter(TableWriter):
         if noted:
             return Held(noted["generation"], noted["signature"])
         ages = []
-        for name in self.folder.names("panes"):
-            table = self.folder.read(f"panes/{name}")
+        compacted = [_compacted("panes")] if self.folder.exists(_compacted("panes")) else []
+        for name in [*compacted, *(f"panes/{name}" for name in self.folder.names("panes"))]:
+            table = self.folder.read(name)
             column = next((c for c in (shape.meta("generation"), "generation", "_generation") if c in table.column_names), None)
             ages += [] if column is None or not table.num_rows else [pa.compute.max(table[column]).as_py()]
         return Held(max(ages), "") if ages else None
@@ -140,52 +199,91 @@ class ParquetWriter(TableWriter):
             return
         self.log = f"panes_g{generation}"
         for name in self.folder.names(self.log):
-            self.folder.files.delete_file(f"{self.folder.root}/{self.log}/{name}")
+            self.folder.remove(f"{self.log}/{name}")
         for number, batch in enumerate(panes):
             rows = pa.Table.from_batches([batch]).select(shape.schema.names).cast(shape.schema)
-            self.folder.write(f"{self.log}/{number:06d}-{self._name(delivery)}", rows)
+            self.folder.write(f"{self.log}/{number:06d}-{_name(delivery)}.parquet", rows)
         self._show(_standing(self.folder, shape, self.log))
         self.folder.note({"generation": generation, "signature": shape.signature, "log": self.log})
+
+    def withdraw(self, generation: int, span: Span) -> bool:
+        """Put the withdrawals into the log; says whether there is more to withdraw after the span."""
+        shape = self.shape
+        assert shape is not None
+        standing = _standing(self.folder, shape, self.log)
+        gone = outdated(standing, shape, generation, span)
+        if gone.num_rows:
+            name = f"{self.log}/withdrawn-by-{generation}-{span.low}-{span.high}-{uuid.uuid4().hex[:16]}.parquet"
+            self.folder.write(name, retracts(gone, shape).replace_schema_metadata(None))
+        return outdated(standing, shape, generation, Span(span.low)).num_rows > gone.num_rows
 
     def error(self, cause: Exception) -> SinkError:
         """As the file system sees it."""
         return file_error(f"Parquet at {self.folder.path!r}", cause)
 
-    def gathered(self, batches: Any) -> pa.Table:
-        """The log keeps every pane, outranked ones too; only repeats within a delivery go."""
-        shape, self.shape = self.shape, None
-        try:
-            rows = super().gathered(batches)
-        finally:
-            self.shape = shape
-        return rows if shape else first_of_each(rows, self.target.identity)
-
-    def store(self, rows: pa.Table, delivery: Delivery) -> None:
-        """The log first, then the compacted view of it."""
-        self.attempt(lambda: self.folder.write(f"{self.log}/{self._name(delivery)}".lstrip("/"), rows))
-        self.uncompacted += 1
-        if self.shape and self.uncompacted >= self.compact_every:
+    def deliver(self, panes: Iterable[pa.RecordBatch], delivery: Delivery) -> None:
+        """The panes into the log; `current.parquet` when it is due, which a delivery without panes may find it to be."""
+        super().deliver(panes, delivery)
+        if self.due():
             self.attempt(self.compact)
 
-    def _name(self, delivery: Delivery) -> str:
-        pipeline = re.sub(r"[^\w.-]", "_", delivery.pipeline)
-        return f"{delivery.batch:012d}-{delivery.clock}-{pipeline}.parquet"
+    def gathered(self, batches: Any) -> pa.Table:
+        """The log keeps every pane, outranked ones too, in the order of emission; only repeats within a delivery go."""
+        if self.shape:
+            return emitted(self.fitting(batches), self.shape)
+        return first_of_each(super().gathered(batches), self.target.identity)
+
+    def store(self, rows: pa.Table, delivery: Delivery) -> None:
+        """A file of its own; of a batch that comes again with other content both are kept, and what is shown follows from both."""
+        if self.shape:
+            body = encoded(rows)
+            name = f"{self.log}/{_name(delivery)}-{hashlib.sha256(body).hexdigest()[:16]}.parquet"
+            self.attempt(lambda: self.folder.put(name, body))
+            self.deliveries, self.rows = self.deliveries + 1, self.rows + rows.num_rows
+        else:
+            self.attempt(lambda: self._fold(f"{_name(delivery)}.parquet", rows))
+
+    def _fold(self, name: str, rows: pa.Table) -> None:
+        """Late rows and dead letters are read as they lie: one file for each batch, with each row once."""
+        if self.folder.exists(name):
+            known = fitted(self.folder.read(name), self.target.columns)
+            rows = first_of_each(pa.concat_tables([known, rows]), self.target.identity)
+        self.folder.write(name, rows)
+
+    def due(self) -> bool:
+        """Whether enough has come, or enough time passed, that what stands is written again as a whole.
+
+        Written after each delivery, it would cost more the more windows there are. When a sixteenth of it is new, the cost of
+        a delivery stays the same; and a minute is as long as readers wait.
+        """
+        waited = self.deliveries > 0 and time.monotonic() - self.shown_at > LONGEST_WAIT
+        return waited or (self.deliveries >= self.upkeep.compact_every and self.rows * 16 >= self.standing)
 
     def compact(self) -> None:
         """Bring `compacted.parquet` (with tombstones) and `current.parquet` (for readers) up to the log."""
         assert self.shape is not None
         self._show(_standing(self.folder, self.shape, self.log))
+        if self.upkeep.keep_for is not None:
+            covered = self.folder.covered(_compacted(self.log)) & set(self.folder.names(self.log))
+            for name in self.folder.written_before(self.log, covered, time.time() - self.upkeep.keep_for / 1e6):
+                self.folder.remove(f"{self.log}/{name}")
 
     def _show(self, standing: pa.Table) -> None:
         assert self.shape is not None
         self.folder.write(_compacted(self.log), standing)
         self.folder.write("current.parquet", current(standing, self.shape).replace_schema_metadata(None))
-        self.uncompacted = 0
+        self.deliveries = self.rows = 0
+        self.standing, self.shown_at = standing.num_rows, time.monotonic()
 
     def close(self) -> None:
         """Leave the current view up to date."""
-        if self.shape and self.uncompacted:
+        if self.shape and self.deliveries:
             self.attempt(self.compact)
+
+
+def _name(delivery: Delivery) -> str:
+    pipeline = re.sub(r"[^\w.-]", "_", delivery.pipeline)
+    return f"{delivery.batch:012d}-{delivery.clock}-{pipeline}"
 
 
 def _compacted(log: str) -> str:
@@ -198,9 +296,9 @@ def _standing(folder: Folder, shape: PaneShape, log: str) -> pa.Table:
     if folder.exists(_compacted(log)):
         compacted = folder.read(_compacted(log))
         covered = set(json.loads((compacted.schema.metadata or {}).get(COVERS, b"[]")))
-        tables.append(_fitted(compacted, shape.schema))
+        tables.append(fitted(compacted, shape.schema))
     written = folder.names(log)
-    tables += [_fitted(folder.read(f"{log}/{name}"), shape.schema) for name in written if name not in covered]
+    tables += [fitted(folder.read(f"{log}/{name}"), shape.schema) for name in written if name not in covered]
     rows = pa.concat_tables(tables) if tables else shape.schema.empty_table()
     return highest(rows, shape).replace_schema_metadata({COVERS: json.dumps(written)})
 
@@ -212,7 +310,7 @@ class ParquetSink:
 
     path: str
     table: str | None = None
-    compact_every: int = 1
+    upkeep: Upkeep = field(default=Upkeep.of(1, None), repr=False)
     retry: Retry = field(default=Retry(), repr=False)
 
     @property
@@ -222,11 +320,13 @@ class ParquetSink:
 
     def folder(self, output: str) -> Folder:
         """Where an output's files are."""
-        return Folder(f"{self.path.rstrip('/')}/{self.table or output}")
+        return Folder(self.path).below(self.table or output)
 
     def open(self, output: str, shape: PaneShape) -> ParquetWriter:
-        """Check the newest file of the log, if there is one."""
-        return _prepared(self._writer(output, shape))
+        """Check the newest file of the log, if there is one, and show what it holds."""
+        writer = _prepared(self._writer(output, shape))
+        writer.attempt(writer.resume)
+        return writer
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> ParquetWriter:
         """Late rows or dead letters: one file per micro-batch that had any."""
@@ -251,13 +351,9 @@ class ParquetSink:
         """The withdrawals go into the log, and `current.parquet` is brought up to it."""
         writer = self._writer(output, shape)
         writer.attempt(writer.prepare)
-        standing = _standing(writer.folder, shape, writer.log)
-        gone = outdated(standing, shape, generation, span)
-        if gone.num_rows:
-            name = f"{writer.log}/withdrawn-by-{generation}-{span.low}-{span.high}.parquet"
-            writer.attempt(lambda: writer.folder.write(name, retracts(gone, shape).replace_schema_metadata(None)))
+        more = writer.attempt(lambda: writer.withdraw(generation, span))
         writer.attempt(writer.compact)
-        return outdated(standing, shape, generation, Span(span.low)).num_rows > gone.num_rows
+        return more
 
     def replace(
         self, output: str, shape: PaneShape, generation: int, panes: Iterable[pa.RecordBatch], delivery: Delivery
@@ -277,12 +373,20 @@ def _prepared(writer: ParquetWriter) -> ParquetWriter:
     return writer
 
 
-def parquet(path: str, table: str | None = None, *, compact_every: int = 1, retry: Retry | None = None) -> ParquetSink:
+def parquet(
+    path: str,
+    table: str | None = None,
+    *,
+    compact_every: int = 1,
+    keep_for: Duration | None = None,
+    retry: Retry | None = None,
+) -> ParquetSink:
     """Results as Parquet: `<path>/<output>/panes/` is the log, `<path>/<output>/current.parquet` is what stands.
 
-    With many windows compact less often: `compact_every=20` rewrites the current file after 20 deliveries.
+    `compact_every=20` writes the current file after 20 deliveries at the earliest. The log is kept, or with `keep_for="7 days"`
+    that long after its panes have gone into what stands.
 
     >>> parquet("out/")
-    ParquetSink(path='out/', table=None, compact_every=1)
+    ParquetSink(path='out/', table=None)
     """
-    return ParquetSink(str(path), table, compact_every, retry or Retry())
+    return ParquetSink(str(path), table, Upkeep.of(compact_every, keep_for), retry or Retry())

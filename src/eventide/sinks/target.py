@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.redaction import printable
 from eventide.sinks.base import Delivery, Held
-from eventide.sinks.ranked import highest, rank_columns
+from eventide.sinks.ranked import highest, rank_columns, together
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 
@@ -113,10 +113,14 @@ class TableWriter(ABC):
 
     def gathered(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
         """All batches as one table, without the panes that others among them outrank, in the order of the key."""
-        columns = self.target.columns
-        tables = [pa.Table.from_batches([batch]).select(columns.names).cast(columns) for batch in batches]
-        table = pa.concat_tables(tables) if tables else columns.empty_table()
+        table = together(self.fitting(batches), self.target.columns)
         return highest(table, self.shape) if self.shape else table
+
+    def fitting(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The columns of the target, with its types."""
+        columns = self.target.columns
+        for batch in batches:
+            yield from pa.Table.from_batches([batch]).select(columns.names).cast(columns).to_batches()
 
     def attempt(self, action: Callable[[], Result]) -> Result:
         """Do something at the far end, again while it is unavailable; its errors become ours."""
