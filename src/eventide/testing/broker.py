@@ -63,7 +63,7 @@ class BrokerError(EventideError):
 
 def classpath() -> str:
     """The broker's jars, fetched once for each user."""
-    cache = cache_directory(f"kafka-{VERSION}")
+    cache = cache_directory(f"broker-{VERSION}")
     jars, done = cache / "jars", cache / ".done"
     with (cache / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run side by side fetch once
