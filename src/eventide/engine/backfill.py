@@ -12,7 +12,7 @@ from eventide.engine.archive import archived
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.run import Run
-from eventide.engine.session import local_session
+from eventide.engine.session import session_for
 from eventide.engine.union import united
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
@@ -48,7 +48,7 @@ def backfill(
     offset: str | None = None,
 ) -> Backfill:
     """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own."""
-    session = spark or local_session(pipeline.packages(), name=pipeline.name)
+    session = session_for(pipeline, spark)
     sources = pipeline.aggregation.stream.sources
     if history is None:
         return _run(pipeline, from_archive(pipeline, session), session, state)

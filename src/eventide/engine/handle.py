@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.engine.run import Run
-from eventide.engine.session import local_session
+from eventide.engine.session import session_for
 from eventide.errors import DefinitionError
 
 
@@ -32,7 +32,7 @@ class Handle:
             raise DefinitionError(
                 f'pipeline {pipeline.name!r} has no state directory; give it one: Pipeline(…, state="state/{pipeline.name}").'
             )
-        session = spark or local_session(pipeline.packages(), name=pipeline.name)
+        session = session_for(pipeline, spark)
         run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress)
         run.open()
         try:

@@ -29,7 +29,7 @@ from eventide.engine.projection import common_kinds, computed_with
 from eventide.engine.records import record_files
 from eventide.engine.runner import SparkRunner
 from eventide.engine.scanning import LaneAccount
-from eventide.engine.session import check_workers, refuse_connect
+from eventide.engine.session import refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
 from eventide.engine.store import Store
 from eventide.engine.union import union_of
@@ -61,7 +61,6 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        check_workers(self.spark)
         files = record_files(self.state, self.spark)
         self.journal = Journal(files)
         refuse_older(self.journal.definition(), self.state)

@@ -69,7 +69,16 @@ def local_session(
         ) from error
 
 
-def check_workers(spark: Any) -> None:
+def session_for(pipeline: Any, given: Any = None) -> Any:
+    """The session that a pipeline runs on: the user's own, once its workers are known to be able, or one with what its sources need."""
+    if given is None:
+        return local_session(pipeline.packages(), name=pipeline.name)
+    refuse_connect(given)
+    _check_workers(given)
+    return given
+
+
+def _check_workers(spark: Any) -> None:
     """Have one task say what Python it runs on, before a batch dies of it; asked once for each session."""
     context = spark.sparkContext
     if context.applicationId in _checked:
