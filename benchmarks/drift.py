@@ -24,7 +24,8 @@ import polars as pl
 from processes import cpu, in_pairs, shown
 
 import eventide as ev
-from eventide.engine.session import KAFKA, local_session
+from eventide.engine.session import local_session
+from eventide.engine.spark_compat import connector
 from eventide.migration import Change, DriftWatch, Mapping
 from eventide.testing.broker import KafkaBroker
 
@@ -111,7 +112,7 @@ def main() -> None:
                 os.makedirs(f"{landing}/{lane}")
                 frame.gather_every(2, lane).write_parquet(f"{landing}/{lane}/rides.parquet")
             source = ev.files("rides", landing, schema=DDL, **more)
-        spark = local_session([KAFKA] if broker else [], name="drift")
+        spark = local_session(connector("kafka") if broker else (), name="drift")
 
         def without() -> float:
             return once(source, spark, None, exclude, asked.rows)

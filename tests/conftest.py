@@ -19,10 +19,13 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A small local session with the connectors of Kafka and Delta; started once, because starting it costs more than most tests."""
-    from eventide.engine.session import KAFKA, local_session
-    from eventide.sources.delta import DELTA
+    import pyspark
 
-    session = local_session([KAFKA, DELTA], name="eventide tests")
+    from eventide.engine.session import local_session
+    from eventide.engine.spark_compat import line_of
+
+    line = line_of(pyspark.__version__)
+    session = local_session([*line.kafka, *line.delta], cores=2, name="eventide tests")
     yield session
     session.stop()
 

@@ -13,8 +13,6 @@ from eventide.definition import Aggregation, Output, plan_of, warn_of_idleness
 from eventide.errors import DefinitionError
 from eventide.model.plan import Plan
 from eventide.model.time import show_duration
-from eventide.sources.frame import FrameSource
-from eventide.sources.kafka import KafkaSource
 
 if TYPE_CHECKING:
     from eventide.engine.handle import Handle
@@ -106,11 +104,9 @@ class Pipeline:
 
     def packages(self) -> list[str]:
         """The connector jars that its sources need; most need none."""
-        from eventide.engine.session import KAFKA
+        from eventide.engine.spark_compat import packages_of
 
-        sources = self.aggregation.stream.sources
-        wanted = [KAFKA] if any(isinstance(s, KafkaSource) for s in sources) else []
-        return [*wanted, *dict.fromkeys(p for s in sources if isinstance(s, FrameSource) for p in s.packages)]
+        return packages_of(self.aggregation.stream.sources)
 
     def start(self, spark: Any = None, *, interval: str = "1 second", on_progress: Any = None) -> Handle:
         """Start it in the background; a quiet stream still closes its windows."""

@@ -42,7 +42,7 @@ def test_the_guide_lists_every_setting_where_its_rule_puts_it() -> None:
     lists = {line.split("|")[1].strip(): line for line in guide.splitlines() if line.startswith("|")}
     for part, rules in RULES.items():
         for name, rule in rules.items():
-            if rule.change != PARTS and not (part is FrameSource and name in ("frame", "packages", "lanes")):
+            if rule.change != PARTS and not (part is FrameSource and name in ("frame", "connectors", "lanes")):
                 shown = {"dead_letter_sink": "dead_letters", "topics": "topic", "late.refused": "refused"}.get(name, name)
                 assert f"`{shown.replace('dedupe_keys', 'dedupe').replace('dedupe_within', 'within')}`" in lists[rule.change], (
                     name

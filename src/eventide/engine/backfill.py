@@ -12,7 +12,7 @@ from eventide.engine.archive import archived
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
 from eventide.engine.run import Run
-from eventide.engine.session import local_session
+from eventide.engine.session import session_for
 from eventide.engine.supersede import Superseding
 from eventide.engine.union import united
 from eventide.errors import DefinitionError
@@ -54,7 +54,7 @@ def backfill(
 
     The sinks hear of it only with `deliver`: then its results take the place of those that are final in the live run.
     """
-    session = spark or local_session(pipeline.packages(), name=pipeline.name)
+    session = session_for(pipeline, spark)
     sources = pipeline.aggregation.stream.sources
     superseding = Superseding.of(pipeline, from_archive=history is None) if deliver else None
     if history is None:

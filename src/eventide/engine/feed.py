@@ -10,6 +10,7 @@ import polars as pl
 from eventide.engine.decode import Reading
 from eventide.engine.filereading import LandedFile
 from eventide.engine.ledger import Ledger
+from eventide.engine.spark_compat import arrow_schema
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
@@ -53,21 +54,9 @@ class Feed(Protocol):
 
 def arrow_kinds(spark_schema: Any) -> dict[str, pl.DataType]:
     """Spark's column types as the kernel's."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    empty = pl.from_arrow(to_arrow_schema(spark_schema).empty_table())
+    empty = pl.from_arrow(arrow_schema(spark_schema).empty_table())
     assert isinstance(empty, pl.DataFrame)
     return {name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in empty.schema.items()}
-
-
-def parse_ddl(spark: Any, schema: str) -> Any:
-    """A DDL text as a Spark schema."""
-    from pyspark.sql.types import StructType
-
-    try:
-        return StructType.fromDDL(schema)
-    except Exception as error:
-        raise DefinitionError(f"the schema {schema!r} is not Spark DDL: {str(error).splitlines()[0]}") from error
 
 
 def reading_of(index: int, source: Source, kinds: dict[str, pl.DataType], decoder: str | None) -> Reading:

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, parse_ddl, reading_of
+from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import is_local
+from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.store import StoreError, file_system
 from eventide.errors import DefinitionError, SourceRefused
 from eventide.kernel.columns import SOURCE
@@ -36,7 +37,7 @@ class FileFeed:
     def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
         """Find out the columns."""
         _refuse_missing(source)
-        kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(spark, source.schema))
+        kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(source.schema))
         decoder = "json" if source.format == "json" else None
         decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder)
         feed = cls(index, source, decoding, decoding, _openable(source))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.engine.run import Run
-from eventide.engine.session import SparkGone, is_gone, local_session
+from eventide.engine.session import SparkGone, is_gone, session_for
 from eventide.errors import DefinitionError
 
 
@@ -42,7 +42,7 @@ class Handle:
             raise DefinitionError(
                 "drain=True says that the input ends, and available_now=False that it goes on for ever; give one of them."
             )
-        session = spark or local_session(pipeline.packages(), name=pipeline.name)
+        session = session_for(pipeline, spark)
         run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress)
         run.open()
         try:

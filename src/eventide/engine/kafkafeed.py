@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.decode import Reading, transformed
-from eventide.engine.feed import Reach, arrow_kinds, parse_ddl, reading_of
+from eventide.engine.feed import Reach, arrow_kinds, reading_of
 from eventide.engine.filereading import LandedFile
 from eventide.engine.kafkaends import end_offsets
 from eventide.engine.ledger import Ledger
+from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.wire import Registry, avro_kinds
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
@@ -37,7 +38,7 @@ class KafkaFeed:
         form = source.value
         registry, kinds = _registry(source, form)
         if form.schema is not None:
-            kinds = arrow_kinds(parse_ddl(spark, form.schema))
+            kinds = arrow_kinds(parse_ddl(form.schema))
         if source.headers and "headers" in kinds:
             raise DefinitionError(
                 f"source {source.name!r}: its records have a column 'headers' of their own, which headers=True would hide. "

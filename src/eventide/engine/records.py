@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.engine.journal import LocalFiles, RecordFiles
+from eventide.engine.spark_compat import checkpoint_files
 
 
 def is_local(root: str) -> bool:
@@ -28,9 +29,7 @@ class HadoopFiles:
         self.root = root.rstrip("/")
         self._jvm = spark._jvm
         configuration = spark._jsc.hadoopConfiguration()
-        self._files = self._jvm.org.apache.spark.sql.execution.streaming.CheckpointFileManager.create(
-            self._path(""), configuration
-        )
+        self._files = checkpoint_files(self._jvm, self._path(""), configuration)
 
     def _path(self, inner: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{inner}" if inner else self.root)

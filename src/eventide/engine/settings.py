@@ -130,7 +130,7 @@ RULES: dict[type, dict[str, Rule]] = {
         "frame": Rule(NEW, "its rows would be read again from the start", _source),
         "lane": Rule(NEW, _LANES),
         "offset": Rule(NEW, "rows before and after would be put in order by different columns"),
-        "packages": Rule(FREE, "how its rows are reached"),
+        "connectors": Rule(FREE, "how its rows are reached"),
         "lanes": Rule(FREE, "the state keeps the lanes that it began with", UNSEEN),
     },
 }

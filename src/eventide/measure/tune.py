@@ -8,6 +8,7 @@ from typing import Any
 
 from eventide.engine.archive import archived_lanes
 from eventide.engine.session import local_session
+from eventide.engine.spark_compat import packages_of
 from eventide.errors import DefinitionError
 from eventide.measure.history import RowHistory, open_history
 from eventide.measure.job import LaneHistory, ask
@@ -63,7 +64,7 @@ def _parts(what: Any, window: Window | None) -> tuple[tuple[Source, ...], Window
 
 
 def _packages(what: Any) -> list[str]:
-    return [] if isinstance(what, Source) else what.packages()
+    return packages_of([what]) if isinstance(what, Source) else what.packages()
 
 
 def _history(session: Any, what: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHistory], RowHistory | None]:

@@ -11,7 +11,7 @@ from eventide.definition import Output
 from eventide.engine.archive import archived_files
 from eventide.engine.journal import Journal
 from eventide.engine.records import record_files
-from eventide.engine.session import local_session
+from eventide.engine.session import session_for
 from eventide.errors import DefinitionError
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
@@ -62,7 +62,7 @@ def reconcile(
     the gap to outside rows can be split row by row. `since` and `until` are widened to whole days (UTC).
     """
     chosen = pipeline._output(output)
-    session = spark or local_session(pipeline.packages(), name=pipeline.name)
+    session = session_for(pipeline, spark)
     _check(pipeline, chosen, by)
     # Up to the horizon windows are final.
     horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), int(_last(pipeline)["batch"])

@@ -62,6 +62,11 @@ class Source:
         """The names of its columns, where they are known before anything is read."""
         return None
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The connectors that Spark needs for it, by name."""
+        return ()
+
     def transform(self, change: Transform) -> Self:
         """A DataFrame transformation of its rows: filters and derived columns.
 

