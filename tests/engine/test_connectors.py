@@ -42,7 +42,9 @@ def test_a_cut_off_jar_in_the_cache_is_fetched_anew_and_a_whole_one_is_not(home:
 
 def test_without_a_network_the_error_says_what_is_missing_in_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", "http://127.0.0.1:9/")
-    with pytest.raises(SparkUnavailable, match=r"^org\.apache\.commons:commons-pool2:2\.12\.0 could not be fetched: .*--jars PATH") as failure:
+    with pytest.raises(
+        SparkUnavailable, match=r"^org\.apache\.commons:commons-pool2:2\.12\.0 could not be fetched: .*--jars PATH"
+    ) as failure:
         jars_of([SMALL])
     assert len(str(failure.value).splitlines()) == 1
     assert not list((home / "cache").rglob("*.jar")), "nothing half is left behind"
