@@ -18,6 +18,7 @@ from typing import Any
 
 import eventide as ev
 from eventide.engine import settling
+from eventide.engine.changes import StateFinished
 from eventide.engine.feed import MODIFIED, PATH, SIZE
 from eventide.engine.journal import LocalFiles
 from eventide.engine.run import Run
@@ -94,7 +95,10 @@ def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
     """Go on from wherever the last life ended, to the end of the input."""
     settling.COMPACT_ABOVE = 2
     run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
-    run.open()
+    try:
+        run.open()
+    except StateFinished:  # the last life died after its last commit
+        return
     log, number = LocalFiles(str(root / "offsets")), 0
     files = sorted((p.stat().st_mtime_ns // 1_000_000 * 1000, str(p)) for p in (root / "in").glob("*/*.parquet"))
     batches = [files[i : i + 3] for i in range(0, len(files), 3)]
@@ -113,7 +117,10 @@ def live_while_others_write(root: Path, hook: Callable[[str], None], shift: int)
     """Go on from wherever the last life ended, while files land; when the producers have closed the input, to its end."""
     settling.COMPACT_ABOVE = 2
     run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
-    run.open()
+    try:
+        run.open()
+    except StateFinished:  # the last life died after its last commit
+        return
     log, finished = LocalFiles(str(root / "offsets")), False
     taken = {path for name in log.names(".") for path in json.loads(log.read(name) or b"[]")}
     while not finished:

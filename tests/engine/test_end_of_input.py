@@ -80,6 +80,10 @@ def test_killed_while_it_ends_it_is_finished_by_the_next_run(tmp_path: Path, poi
         with pytest.raises(StateFinished, match="is finished"):
             feeding.open()
         assert panes(feeding) == undisturbed
+        left = {str(path.relative_to(feeding.root / "state")) for path in (feeding.root / "state" / "data").rglob("*.parquet")}
+        assert left <= {part.path for part in feeding.run.ledger.parts}, (
+            "what nothing refers to any more is cleared all the same"
+        )
         return
     run = feeding.open()
     if point in ("begun", "between sinks", "deliver"):

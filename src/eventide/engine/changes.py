@@ -62,14 +62,13 @@ class StateFinished(EventideError):
     """The end of the input was declared on this state: W stands above every time, and whatever came now would be late."""
 
 
-def refuse_finished(last: dict[str, Any] | None, state: str) -> None:
-    """Stop before anything is touched where the last batch was the end of the input."""
-    if last is not None and last.get("drained"):
-        raise StateFinished(
-            f"the state in {state} is finished: a run with drain=True (--drain) declared the end of its input and closed every window, so that "
-            f"rows read now would all be late. Nothing was changed. To read everything again, {START_OVER} Without --drain a run leaves its "
-            "last windows open, and later ones go on from there."
-        )
+def finished(state: str) -> StateFinished:
+    """What a run says whose last batch was the end of the input."""
+    return StateFinished(
+        f"the state in {state} is finished: a run with drain=True (--drain) declared the end of its input and closed every window, so that "
+        f"rows read now would all be late. Nothing was changed. To read everything again, {START_OVER} Without --drain a run leaves its "
+        "last windows open, and later ones go on from there."
+    )
 
 
 def refuse_unfinished(drain: bool, state: str) -> None:

@@ -17,7 +17,7 @@ from eventide.engine.changes import (
     check_definition,
     describe_definition,
     digest,
-    refuse_finished,
+    finished,
     refuse_older,
     refuse_unfinished,
 )
@@ -87,7 +87,6 @@ class Run:
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
         self.kinds = common_kinds(self.feeds, definition.aggregation)
         stored, last = self.journal.definition(), self.journal.last()
-        refuse_finished(last, self.state)
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
         before = self.journal.ledger() or Ledger()
@@ -112,6 +111,9 @@ class Run:
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self._settle_watch()
+        if last is not None and last.get("drained"):
+            self._clear_leftovers()
+            raise finished(self.state)
         self._open_sinks()
         self._defined = False
         if stored is None:
