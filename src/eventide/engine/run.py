@@ -17,6 +17,7 @@ from eventide.engine.changes import (
     check_definition,
     describe_definition,
     digest,
+    finished,
     refuse_older,
     refuse_unfinished,
 )
