@@ -20,7 +20,8 @@ from eventide.engine.changes import DefinitionChanged
 from eventide.engine.journal import JournalError
 from eventide.engine.lease import StateInUse
 from eventide.engine.run import Run
-from eventide.engine.session import SparkUnavailable, refuse_connect
+from eventide.engine.java import SparkUnavailable
+from eventide.engine.session import refuse_connect
 from eventide.engine.store import StoreError
 
 

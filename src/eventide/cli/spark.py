@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def session_for(pipeline: Pipeline | None, master: str | None = None) -> Any:
     """The session that a pipeline (or the history of a directory) needs; says where Spark's own words are if it does not start."""
-    from eventide.engine.session import SparkUnavailable, local_session
+    from eventide.engine.java import SparkUnavailable
+    from eventide.engine.session import local_session
 
     log = spark_log(pipeline)
     try:
