@@ -97,7 +97,9 @@ def test_metrics_under_the_names_that_dashboards_use_and_under_ours(ask: Ask) ->
     assert now['eventide_registry_requests_total{method="GET",route="/schemas/ids/{id}",status="200"}'] == 3
     assert now['eventide_registry_request_seconds_count{route="/subjects/{subject}/versions"}'] == 5
     buckets = [
-        v for k, v in now.items() if k.startswith('eventide_registry_request_seconds_bucket{route="/subjects/{subject}/versions",le')
+        v
+        for k, v in now.items()
+        if k.startswith('eventide_registry_request_seconds_bucket{route="/subjects/{subject}/versions",le')
     ]
     assert buckets == sorted(buckets) and buckets[-1] == 5
 
