@@ -98,6 +98,12 @@ class World:
             report = {"client": client, "decoded": [{"id": first["id"], "context": context}]}
             direct.ok("POST", "/eventide/v1/usage", report)
             self.shown_by[self.subjects[n]].add(client)
+            fields = [(f"zqf{n}zq", "int")]
+            wanted = _record(f"zqs{n}zq", [(f"zqw{n}zq", "int")])
+            told = {"subject": self.subjects[n], "schema": wanted, "name": f"zqm{n}zq", "renames": {fields[0][0]: f"zqw{n}zq"}}
+            if n % 2 == 0:  # the others refer to somebody else's, and cannot be planned alone
+                direct.ok("POST", "/eventide/v1/migrations", told)
+                self.shown_by[self.subjects[n]] |= {f"zqm{n}zq", f"zqw{n}zq"}
         direct.ok("PUT", "/config/a.alias", {"alias": self.subjects[2]})
         self.shown_by["a.alias"] = set(_TOKEN.findall(self.subjects[2]))
 
@@ -146,7 +152,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     direct.close()
 
 
-_FLAGS = ("deleted=true", "verbose=true", "normalize=true", "defaultToGlobal=true", "latestOnly=true", "lookupDeletedSchema=true",
+_FLAGS = ("ruleType=JSONATA", "limit=0", "deleted=true", "verbose=true", "normalize=true", "defaultToGlobal=true", "latestOnly=true", "lookupDeletedSchema=true",
           "referenceFormat=qualified", "fetchMaxId=true", "aliases=true", "permanent=true")  # fmt: skip
 
 
@@ -157,14 +163,14 @@ def test_no_route_tells_an_account_what_it_may_not_read(world: World, data: st.D
     who = "READ " + "|".join(prefixes)
     principal = WhoTheySay().recognise(who)
     assert principal is not None
-    every = [(m, path) for m, path in world.direct.app.surface if "migrations" not in path]
-    method, path = data.draw(st.sampled_from(every))
+    method, path = data.draw(st.sampled_from(world.direct.app.surface))
     subject = st.sampled_from([*world.subjects, "a.alias", "a.", ":.one:", "zqn999zq"])
     drawn = {
         "{subject}": subject,
         "{version}": st.sampled_from(("1", "2", "latest", "-1")),
         "{id}": st.integers(1, world.last_id + 1).map(str),
         "{guid}": st.sampled_from(world.guids),
+        "{migration}": st.integers(0, len(PREFIXES)).map(lambda n: f"zqm{n}zq"),
     }
     for place in re.findall(r"{\w+}", path):
         path = path.replace(place, quote(data.draw(drawn.get(place, subject)), safe=""))
@@ -247,4 +253,47 @@ def test_a_usage_report_of_an_id_that_may_not_be_read_is_left_out_and_said_so(tm
     status, text = direct("READ a.", "POST", "/eventide/v1/usage", {"client": "c", "decoded": [{"id": 1}]})
     assert (status, json.loads(text)) == (200, {"accepted": 0, "unseen": [{"context": ".", "id": 1}]})
     assert direct.ok("GET", "/eventide/v1/usage") == []
+    direct.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/config/:.__GLOBAL:", "/mode/:.__GLOBAL:", "/contexts/.__GLOBAL/config", "/contexts/:.__GLOBAL:/mode"]
+)
+def test_who_governs_every_named_context_does_not_govern_the_registry(tmp_path: Path, path: str) -> None:
+    direct = Direct(tmp_path)
+    body = {"compatibility": "NONE", "mode": "READWRITE"}
+    for who in ("ADMIN :.", "ADMIN :.__GLOBAL:", "WRITE all"):
+        for method, sent in (("PUT", body), ("DELETE", None)):
+            assert direct(who, method, path, sent)[0] == 403, (who, method)
+    assert direct("ADMIN all", "PUT", path, body)[0] == 200
+    assert direct("ADMIN :.", "PUT", "/config/:.own:", body)[0] == 200
+    direct.close()
+
+
+def test_a_context_can_be_deleted_only_by_who_governs_all_of_it(tmp_path: Path) -> None:
+    direct = Direct(tmp_path)
+    direct.ok("POST", "/subjects/:.c:a.x/versions", {"schema": _record("S", [("x", "int")])})
+    for permanent in ("", "permanent=true"):
+        direct(f"ADMIN {ALL}", "DELETE", "/subjects/:.c:a.x", query=permanent)
+    for who in ("ADMIN :.c:a.", "WRITE all", "READ all", "ADMIN a."):
+        assert direct(who, "DELETE", "/contexts/.c")[0] == 403
+    assert json.loads(direct(f"READ {ALL}", "GET", "/contexts")[1]) == [".", ".c"]
+    assert direct("ADMIN :.c:", "DELETE", "/contexts/.c")[0] == 204
+    direct.close()
+
+
+def test_the_name_of_a_migration_does_not_tell_whose_it_is(tmp_path: Path) -> None:
+    direct = Direct(tmp_path)
+    for subject in ("a.x", "b.secret"):
+        direct.ok("POST", f"/subjects/{subject}/versions", {"schema": _record("S", [("old", "int")])})
+    plan = {"schema": _record("S", [("new", "int")]), "name": "move", "renames": {"old": "new"}}
+    direct.ok("POST", "/eventide/v1/migrations", {"subject": "b.secret", **plan})
+    for method, path in direct.app.surface:
+        if "{migration}" in path:
+            hidden = direct("ADMIN a.", method, path.replace("{migration}", "move"), {"name": "c", "to": "expand"})
+            absent = direct("ADMIN a.", method, path.replace("{migration}", "none"), {"name": "c", "to": "expand"})
+            assert (hidden[0], hidden[1].replace("move", "none")) == absent and absent[0] == 404
+    taken = direct("WRITE a.", "POST", "/eventide/v1/migrations", {"subject": "a.x", **plan})
+    assert taken[0] == 409 and "secret" not in taken[1] and "plan" not in taken[1]
+    assert direct("WRITE :.", "POST", "/eventide/v1/migrations", {"subject": ":.:b.secret", **plan})[0] == 403
     direct.close()

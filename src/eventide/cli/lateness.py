@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -27,7 +28,12 @@ LATE_AT = (
 @click.option("--by", type=click.Choice(["lane", "hour"]), default="lane", show_default=True, help="The lines to show.")
 @click.option("--archive", is_flag=True, help="Measure everything in the archive, instead of what the run measured of itself.")
 @click.option("--column", "columns", multiple=True, help="With --archive: measure by this column too (may be repeated).")
-def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...]) -> None:
+@click.option(
+    "--contract",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Check the freshness and completeness that this data contract promises instead; exits with 1 if they are not kept.",
+)
+def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...], contract: Path | None) -> None:
     """Show what a PIPELINE has measured of its lateness: percentiles, late rows by cause, and bias by column."""
     if columns and not archive:
         raise click.UsageError(
@@ -36,6 +42,9 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...]) ->
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
     defined = load(pipeline)
     measured = defined.past_lateness(columns, spark=session_for(defined)) if archive else defined.lateness()
+    if contract is not None:
+        _check(measured, contract)
+        return
     names = ("source", "lane") if by == "lane" else ("source", "hour")
     console.print(f"\n[bold]Arrival after event[/bold]   {measured.rows.get('in', 0):,} rows\n")
     console.print(indented(_spans(measured.by(*names), names)))
@@ -48,6 +57,28 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...]) ->
     for column in columns if archive else defined.measure or ():
         _show_column(console, measured, column)
     console.print()
+
+
+def _check(measured: Lateness, contract: Path) -> None:
+    """Say of each promise whether it is kept, and end with 1 if one is not."""
+    from eventide.measure.promise import Promise
+    from eventide.registry.contract import ContractRefused, read
+
+    promised = read(contract.read_text()).get("slaProperties")
+    if not isinstance(promised, list) or not all(isinstance(each, dict) for each in promised):
+        raise ContractRefused(
+            f"{contract} promises nothing: it has no list of slaProperties. `eventide registry contract export --tune` writes them."
+        )
+    promise = Promise.of(promised)
+    found = promise.judged(measured)
+    if not found:
+        raise ContractRefused(f"{contract} promises neither freshness nor completeness, so there is nothing to check.")
+    for kept, told in found:
+        click.echo(f"{'kept' if kept else 'BROKEN':6}  {told}")
+    for other in promise.others:
+        click.echo(f"        {other}: not checked")
+    if not all(kept for kept, _ in found):
+        raise click.exceptions.Exit(1)
 
 
 def _spans(lines: list[dict[str, Any]], names: tuple[str, ...]) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from eventide.cli import registry_ask
+from eventide.cli import registry_ask, registry_contract
 from eventide.cli.registry_ask import AS_JSON, TOKEN
 from eventide.errors import EventideError
 
@@ -151,5 +151,5 @@ def inventory(
     click.echo(f"Start with NONE; {advice} is the strictest level that all of this passes.")
 
 
-for _command in registry_ask.COMMANDS:
+for _command in (*registry_ask.COMMANDS, registry_contract.contract):
     registry.add_command(_command)

@@ -81,7 +81,9 @@ class Rollout:
             raise faults.invalid(f"{name!r} is no name for a migration: letters, digits and . _ + - only, up to 200.")
         before = self.tables.migration(name)
         if before is not None:
-            if before.phase is not Phase.PLAN or before.subject != subject:
+            if before.subject != subject:
+                raise faults.not_now(f"{name!r} is the name of another migration. Give another --name.")
+            if before.phase is not Phase.PLAN:
                 raise faults.not_now(f"{name!r} is in {before.phase} and its plan is fixed. Give another --name.")
             if before.plan == found:
                 return before

@@ -19,6 +19,7 @@ from eventide.migration.status import can_contract, status
 from eventide.migration.tables import KINDS, MigrationTables
 from eventide.migration.tightening import tighten
 from eventide.registry.catalog import Catalog, Guard
+from eventide.registry.names import normal
 from eventide.registry.service import bodies
 from eventide.registry.service.access import require
 from eventide.registry.service.auth import Role
@@ -58,7 +59,7 @@ def list_migrations(catalog: Catalog, request: Request) -> Answer:
 def post_plan(catalog: Catalog, request: Request) -> Answer:
     """Plan a change: `{subject, schema, name, renames, meaning, names, forward, backward, policy}`."""
     body = bodies.as_object(request, "body")
-    subject, wanted = bodies.text(body, "subject"), bodies.text(body, "schema")
+    subject, wanted = normal(bodies.text(body, "subject") or ""), bodies.text(body, "schema")
     if not subject or not wanted:
         raise faults.invalid("A plan needs the subject and the schema that is wanted.")
     require(request, Role.WRITE, subject)
@@ -227,6 +228,8 @@ def _rollout(catalog: Catalog, request: Request) -> Rollout:
 def _found(catalog: Catalog, request: Request, role: Role) -> tuple[Rollout, Migration]:
     rollout = _rollout(catalog, request)
     migration = rollout.find(request.params["migration"])
+    if not catalog.sight.sees(migration.subject):  # its name alone must not tell whose it is
+        raise faults.not_found(migration.name)
     request.params = {**request.params, "subject": migration.subject}  # a refusal is noted under it
     require(request, role, migration.subject)
     return rollout, migration

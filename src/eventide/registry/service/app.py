@@ -15,7 +15,7 @@ from eventide.registry import faults, reading
 from eventide.registry.catalog import DEFAULT_LEVEL, Catalog
 from eventide.registry.faults import Fault
 from eventide.registry.governance.policy import REQUIRE_OWNER
-from eventide.registry.names import Name, is_valid, normal
+from eventide.registry.names import GLOBAL_CONTEXT, Name, is_valid, normal
 from eventide.registry.parsing import Parsing
 from eventide.registry.service import bodies, contexts, governance, metrics, schemas, server_facts, settings, subjects
 from eventide.registry.service.access import require, require_somewhere
@@ -234,7 +234,9 @@ class Application:
             subject = ""
         request.params = {**request.named, "subject": subject}
         permanent = request.flag("permanent") and request.method == "DELETE"
-        require(request, Role.ADMIN if permanent else route.role, subject)
+        # What is set for the global context counts for the whole registry, so a prefix such as `:.` is not enough.
+        governed = "" if Name.parse(subject).context == GLOBAL_CONTEXT and request.method != "GET" else subject
+        require(request, Role.ADMIN if permanent else route.role, governed)
 
     def _note_refusal(self, route: Route, session: Session, request: Request, fault: Fault) -> None:
         catalog = self._catalog(session, request)
