@@ -19,6 +19,7 @@ from pathlib import Path
 import polars as pl
 
 COMMAND = [sys.executable, "-c", "from eventide.cli.main import main; main(prog_name='eventide')"]
+WITHOUT_SPARK = [sys.executable, str(Path(__file__).parent / "without_spark.py")]
 START = datetime(2026, 11, 1, tzinfo=UTC)
 FILES, ROWS = 12, 100
 
@@ -35,11 +36,12 @@ time.sleep(float(os.environ.get("SLOW_LOAD", "0")))
 def deliver(panes, facts):
     """Slow, so that a signal can come while it is at work."""
     (root / "delivering").touch()
+    if "FAIL_DELIVERY" in os.environ:
+        raise ValueError(os.environ["FAIL_DELIVERY"])
     time.sleep(float(os.environ.get("SLOW_DELIVERY", "0")))
 
 
-rows = ev.files("rows", str(root / "landing"), schema="ts timestamp, at timestamp, bank string, paise bigint",
-                event_time="ts", arrival="at", files_per_batch=1, watermark=ev.bounded("5 s"))
+rows = ev.files("rows", str(root / "landing"), event_time="ts", arrival="at", files_per_batch=1, watermark=ev.bounded("5 s"))
 minutes = rows.window(ev.tumbling("1 minute"), by="bank").agg(total=ev.sum("paise"), n=ev.count())
 pipeline = ev.Pipeline("p", minutes.to("slow", ev.function(deliver), late=ev.drop()),
                        minutes.to("out", ev.sqlite(str(root / "out.db")), late=ev.drop()), state=str(root / "state"))
@@ -62,18 +64,19 @@ def prepared(root: Path) -> Path:
 class AtWork:
     """A process whose output is read as it comes; Ctrl-C is typed where there is a terminal, and sent where there is none."""
 
-    def __init__(self, *arguments: str, terminal: bool = False, **environment: str) -> None:
+    def __init__(self, *arguments: str, terminal: bool = False, spark: bool = True, **environment: str) -> None:
         self.text = b""
+        command = COMMAND if spark else WITHOUT_SPARK
         env = {**os.environ, **environment}
         if terminal:
             self.pid, self.out = pty.fork()
             if self.pid == 0:
-                os.execvpe(COMMAND[0], [*COMMAND, *arguments], {**env, "TERM": "xterm"})
+                os.execvpe(command[0], [*command, *arguments], {**env, "TERM": "xterm"})
             fcntl.ioctl(self.out, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
             self.keys: int | None = self.out
         else:
             self.process = subprocess.Popen(
-                [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env,
+                [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env,
                 start_new_session=True,
             )  # fmt: skip
             assert self.process.stdout is not None

@@ -166,3 +166,8 @@ def test_an_output_that_joined_later_is_judged_by_the_rows_since_then(tmp_path: 
     ledger.outputs["out"].update(rows_on_time=1)
     text, sound = where_rows_went(pipeline, ledger)
     assert not sound and "✗" in text
+
+
+def test_ctrl_c_ends_any_command_without_a_word(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main.main, ["tune", written(tmp_path, "raise KeyboardInterrupt\n")])
+    assert result.exit_code == 130 and result.output == ""

@@ -26,6 +26,10 @@ def ended_well(work: AtWork, code: int, seconds: float = 120) -> str:
 def goes_on(spark: Any, root: Path) -> None:
     """The state is free and sound: the rest is read, and the sink has every row once."""
     load(str(root / "pipe.py")).run(spark, drain=True)
+    everything_is_there_once(root)
+
+
+def everything_is_there_once(root: Path) -> None:
     with sqlite3.connect(root / "out.db") as base:
         assert base.execute("select sum(n), sum(total) from out").fetchone() == (FILES * ROWS, FILES * sum(range(ROWS)))
 
@@ -76,6 +80,45 @@ def test_a_second_signal_leaves_the_batch_to_the_next_run(spark: Any, tmp_path: 
     work.interrupt()
     assert "Where every row went" in ended_well(work, 130, 30)
     goes_on(spark, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_at_any_moment_without_spark(tmp_path: Path, seed: int) -> None:
+    interrupted_without_spark(tmp_path, random.Random(seed))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_at_two_hundred_moments_without_spark(tmp_path: Path) -> None:
+    for seed in range(200):
+        (tmp_path / str(seed)).mkdir()
+        interrupted_without_spark(tmp_path / str(seed), random.Random(seed))
+
+
+def interrupted_without_spark(root: Path, rng: random.Random) -> None:
+    """Once or twice, from the first line of the file on, then to the end of the input: every row is there once."""
+    file = str(prepared(root))
+    for number in rng.sample(list(CODES), rng.randint(1, 2)):
+        slow = {"SLOW_DELIVERY": str(rng.choice([0, 0.1, 0.5]))}
+        work = AtWork("run", file, spark=False, terminal=rng.random() < 0.5, **slow)
+        work.until((root / "loading").exists)
+        (root / "loading").unlink()
+        time.sleep(rng.uniform(0, 3))
+        work.interrupt(number)
+        said = ended_well(work, CODES[number])
+        assert ("Where every row went" in said or "nothing was done" in said) and "✗" not in said
+    work = AtWork("run", file, "--until-caught-up", "--drain", spark=False)
+    assert f"{FILES * ROWS:,} in" in ended_well(work, 0)
+    everything_is_there_once(root)
+    work = AtWork("run", file, spark=False)
+    assert work.ended() == 2 and "is finished" in work.said and "--start-over" in work.said
+
+
+def test_a_sink_that_dies_ends_the_run_with_its_reason_and_the_table(tmp_path: Path) -> None:
+    work = AtWork("run", str(prepared(tmp_path)), spark=False, FAIL_DELIVERY="the far end said no")
+    assert work.ended() == 1, work.said
+    assert "the far end said no" in work.said and "Where every row went" in work.said and "Traceback" not in work.said
+    assert "the far end said no" in (tmp_path / "state.spark.log").read_text()
 
 
 @pytest.mark.soak

@@ -158,6 +158,16 @@ def _interrupted(seconds: float | None = None) -> bool:
     raise KeyboardInterrupt
 
 
+def test_what_a_stop_interrupts_is_no_failure() -> None:
+    handle, run = handle_of(lambda run: time.sleep(0.01))
+    run.query.stop, stop = lambda: (stop(), setattr(run.query, "died", BatchFailed(INTERRUPTED))), run.query.stop
+    handle.stop()
+    assert handle.wait() and run.closed == 1
+    other, run = handle_of(lambda run: time.sleep(0.01))
+    run.gate.is_shut, run.query.died, run.query.isActive = True, BatchFailed(INTERRUPTED), False
+    assert other.wait(20) and run.closed == 1
+
+
 def test_only_a_query_that_ended_by_itself_is_drained() -> None:
     handle, run = handle_of(_that_is_all, drain=True)
     assert handle.wait(20) and run.drained == 1

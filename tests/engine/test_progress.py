@@ -44,5 +44,6 @@ def test_each_source_has_a_line_of_its_own(tmp_path: Path) -> None:
     first, second, together = str(board.text()).splitlines()
     assert "sensors" in first and "lag 49 s" in first and "late 20.0%" in first
     assert "gates" in second and "lag 58 s" in second and "late 0.0%" in second
-    assert "holder sensors/0" in first and "holder gates/0" in second
+    assert "holder lane 0" in first and "holder lane 0" in second
+    assert (sensors.holder, gates.holder) == ("sensors/0", "gates/0")
     assert together.startswith("all together") and together.endswith("holder gates/0")

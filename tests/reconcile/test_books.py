@@ -38,16 +38,19 @@ def corrections(*rows):
     utc = pa.timestamp("us", "UTC")
     kinds = {
         "window_id": pa.string(), "window_start": utc, "window_end": utc, "bank": pa.string(), "total_base": pa.int64(),
-        "total_correction": pa.int64(), "n_base": pa.int64(), "n_correction": pa.int64(), "rows": pa.int64(), "run_id": pa.string(),
+        "total_correction": pa.int64(), "total_corrected": pa.int64(), "n_base": pa.int64(), "n_correction": pa.int64(),
+        "n_corrected": pa.int64(), "rows": pa.int64(), "run_id": pa.string(),
     }  # fmt: skip
     made = []
     for window, slot, base, more, number in rows:
         start = dt.datetime.fromtimestamp((BASE + slot * MINUTE) / 1e6, dt.UTC)
         values = {
             "total_base": base,
-            "total_correction": more,
+            "total_correction": more or 0,
+            "total_corrected": None if base is None and more is None else (base or 0) + (more or 0),
             "n_base": 1,
             "n_correction": number,
+            "n_corrected": 1 + number,
             "rows": number,
             "run_id": "r",
         }
@@ -85,6 +88,17 @@ def test_a_sum_that_was_null_before_its_late_rows_is_the_correction(place):
     assert [row["total"] for row in place.query(f"select total from {name} order by window_id")] == [5, None]
 
 
+def test_a_sum_of_nothing_but_nulls_stays_null_though_its_window_is_corrected(place):
+    books = books_at(place)
+    writer = books.sink.open(place.output, SHAPE)
+    writer.deliver(batch([pane("a", 0, slot=0, total=None, n=1)]), delivery(place.output, 0))
+    writer.close()
+    books.write(corrections(("a", 0, None, None, 2), ("c", 1, None, None, 1)), (None, None), lambda point: None)
+    name = place.quoted(f"{place.output}_corrected")
+    shown = [(row["total"], row["n"]) for row in place.query(f"select total, n from {name} order by window_id")]
+    assert shown == [(None, 3), (None, 1)]
+
+
 def test_an_aggregate_added_after_a_reconciliation_is_taken_in(place):
     books = books_at(place)
     books.sink.open(place.output, SHAPE).close()
@@ -94,7 +108,7 @@ def test_an_aggregate_added_after_a_reconciliation_is_taken_in(place):
     books.sink.open(place.output, wider).close()
     added = books.output.aggregation
     taxed = added.stream.window(added.window, added.keys).agg(total=ev.sum("paise"), n=ev.count(), tax=ev.sum("paise"))
-    more = {"tax_base": [0], "tax_correction": [3]}
+    more = {"tax_base": [0], "tax_correction": [3], "tax_corrected": [3]}
     for column, values in more.items():
         rows = rows.append_column(column, pa.array(values, pa.int64()))
     Books(taxed.to(place.output, books.sink, late=ev.divert())).write(rows, (None, None), lambda point: None)
@@ -112,7 +126,7 @@ def test_decimals_are_corrected_to_the_last_digit(tmp_path):
     panes = [pane("a", 0, slot=0, total=base, n=1), pane("b", 0, slot=1, total=base, n=1)]
     writer.deliver(batch(panes, shape), delivery(place.output, 0))
     writer.close()
-    rows = corrections(("a", 0, 1, 1, 1)).drop_columns(["total_base", "total_correction"])
+    rows = corrections(("a", 0, 1, 1, 1)).drop_columns(["total_base", "total_correction", "total_corrected"])
     for name, value in (("base", base), ("correction", more), ("corrected", base + more)):
         rows = rows.append_column(f"total_{name}", pa.array([value], money))
     books.write(rows, (None, None), lambda point: None)

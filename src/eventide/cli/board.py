@@ -88,9 +88,15 @@ class Board:
         assert progress is not None
         parts = [source.name, f"watermark {_clock(source.watermark)}"]
         parts += [] if source.watermark is None else [f"lag {_rough(max(0, progress.clock - source.watermark))}"]
-        parts += [] if source.holder is None else [f"holder {source.holder}"]
-        parts += [f"{self.rates[source.name]:,.0f} rows/s"] if self.rates else []
+        parts += [] if source.holder is None else [f"holder {_lane(source)}"]
+        parts += [f"{self.rates[source.name]:,.0f}/s"] if self.rates else []
         return "  ".join([*parts, f"late {source.late / max(1, source.rows):.1%}"])
+
+
+def _lane(source: Any) -> str:
+    """The lane that holds a source's watermark, on the line that begins with the source's name."""
+    lane = str(source.holder).removeprefix(f"{source.name}/")
+    return f"lane {lane}" if lane.isdigit() else lane
 
 
 def _rough(span: int) -> str:

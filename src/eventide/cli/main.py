@@ -42,9 +42,12 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, context: click.Context) -> object:
-        """Run the command; what stops it is told in a paragraph."""
-        with warning_once(), telling():
-            return super().invoke(context)
+        """Run the command; what stops it is told in a paragraph, and Ctrl-C is no news to who typed it."""
+        try:
+            with warning_once(), telling():
+                return super().invoke(context)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(130) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

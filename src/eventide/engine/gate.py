@@ -12,9 +12,8 @@ from eventide.errors import EventideError
 
 LONGEST = 500
 """Characters of an error that Spark is told; its own search in a longer text can overflow the JVM's stack."""
-INTERRUPTED = (
-    "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException: the run was told to stop"
-)
+TOLD = "the run was told to stop"
+INTERRUPTED = f"py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException: {TOLD}"
 """By these words Spark knows an interruption inside a Python function, and ends a query that was stopped without calling it failed."""
 
 

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.engine.gate import TOLD
 from eventide.engine.run import Run
 from eventide.engine.session import SparkGone, is_gone, session_for
 from eventide.errors import DefinitionError
@@ -64,7 +65,8 @@ class Handle:
                     self.run.drain()
         except Exception as error:  # an interrupt is none: then the query goes on, and can be stopped
             self._close()
-            raise self._cause(error) from None
+            if self.run.gate.fault is not None or TOLD not in str(error):
+                raise self._cause(error) from None
         self._close()
         return True
 
@@ -77,8 +79,8 @@ class Handle:
         died = None
         try:
             if self.query is not None:
+                died = self.query.exception()  # before it is stopped: what the stop itself interrupts is no failure
                 self.query.stop()
-                died = self.query.exception()
         except Exception as error:
             died = error
         finally:
