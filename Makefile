@@ -45,8 +45,8 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	$(MAKE) VENV=.venv-spark-$(SPARK) SPARK=$(SPARK) install
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/measure tests/reconcile tests/sinks/test_in_a_run.py
 
-# Long proofs. Each says its figures (-s); together they take about an hour on two cores.
-SOAKS := soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-signals soak-install soak-sinks
+# Long proofs. Each says its figures (-s); together they take some hours on two cores.
+SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
@@ -57,8 +57,11 @@ soak-spark: $(STAMP)   ## 200,000 rows on Spark in 1, 7, 50 and random batches; 
 	EVENTIDE_ROWS=200000 $(BIN)/pytest -s tests/engine/test_cut_invariance_on_spark.py
 	$(BIN)/pytest -m soak -s tests/engine/test_answers_on_spark.py
 
-soak-crash: $(STAMP)   ## killed 10 times at each named point, 110 times at random, and 10 Spark processes
-	$(BIN)/pytest -m soak -s tests/engine/test_crash.py tests/engine/test_crash_on_spark.py
+soak-crash: $(STAMP)   ## killed 10 times at each named point, 110 times at random, 200 times while producers write, and 10 Spark processes
+	$(BIN)/pytest -m soak -s tests/engine/test_crash.py tests/engine/test_crash_while_producing.py tests/engine/test_crash_on_spark.py
+
+soak-machine: $(STAMP) ## 500 pipelines of 30 steps through whatever happens to them, beside the oracle; 30 of them on Spark
+	$(BIN)/pytest -m soak -s tests/engine/test_machine.py tests/engine/test_machine_on_spark.py
 
 soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopback
 	$(BIN)/pytest -m soak -s tests/engine/test_standalone_cluster.py

@@ -16,9 +16,8 @@ class SparkMachine(PipelineMachine):
 
     spark: ClassVar[Any] = None
 
-    def _open(self) -> None:
-        self.run = Run(self.pipeline(), self.spark, str(self.root / "state"), clock=lambda: self.now)
-        self.run.open()
+    def _session(self) -> Any:
+        return self.spark
 
     def _batch(self, most: int) -> None:
         run = self.run
@@ -32,7 +31,8 @@ class SparkMachine(PipelineMachine):
             if Killed.__name__ in str(error):
                 raise Killed from error
             raise
-        self.pending, self.batches = False, self.batches + run.ledger.batch - before
+        self.pending = False
+        self.counts["batches"] += run.ledger.batch - before
 
     def _dead(self) -> None:
         super()._dead()
@@ -44,8 +44,8 @@ class SparkMachine(PipelineMachine):
         self._open()
 
     @precondition(lambda self: self.run is not None)
-    @rule(for_batches=st.integers(1, 3))
-    def live(self, for_batches: int) -> None:
+    @rule(for_batches=st.integers(1, 3), rises=st.booleans())
+    def live(self, for_batches: int, rises: bool) -> None:
         """Live for a few batches, then stopped; a state may be lived on and caught up on in any order."""
         run = self.run
         assert run is not None
@@ -55,7 +55,14 @@ class SparkMachine(PipelineMachine):
             query.awaitTermination(0.05)
         run.hook = _no_more
         query.stop()
+        self.counts["batches"] += run.ledger.batch - before
+        self.counts["lives"] += 1
         self._dead()
+        if rises:
+            self.restart()
+
+    def _backfill(self, live: Run) -> None:
+        live.pipeline.backfill(spark=self.spark, deliver=True, state=str(self.root / f"history {self.counts['backfills']}"))
 
 
 def _no_more(point: str) -> None:

@@ -8,10 +8,11 @@ import polars as pl
 
 from eventide.engine.archive import archived_files
 from eventide.engine.ledger import Ledger
-from eventide.model.event import Event
+from eventide.model.event import Event, Position
 from eventide.model.plan import Plan
 from eventide.model.policy import DISCARDING
 from eventide.model.reference import Reference
+from eventide.model.window import Sliding
 
 Table = dict[tuple[int, int, str | None], tuple[int, int]]
 """(start, end, key) → (n, total)."""
@@ -30,17 +31,28 @@ def archived_events(pipeline: Any) -> list[Event]:
     return sorted(found, key=lambda event: event.position)
 
 
-def told(plan: Plan, events: list[Event], ledger: Ledger, clock: int) -> Reference:
-    """One event at a time, up to where the run has swept, and its look at the end of the batch."""
-    reference = Reference(plan)
-    for event in events:
-        if ledger.swept is not None and event.position <= ledger.swept:
-            reference.event(event)
-    if ledger.swept is not None and ledger.swept[0] > 0:
-        reference.pass_time(ledger.swept[0])
-    reference.look(clock)
-    assert reference.watermark == ledger.frontier.watermark
+Look = tuple[Position, int]
+"""Where a batch's sweep ended, and its clock."""
+
+
+def told(plan: Plan, events: list[Event], ledger: Ledger, looks: list[Look]) -> Reference:
+    """One event at a time, up to where each batch has swept, and its look at the end of it."""
+    reference, left = Reference(plan), list(reversed(events))
+    for swept, clock in looks:
+        while left and left[-1].position <= swept:
+            reference.event(left.pop())
+        if swept[0] > 0:
+            reference.pass_time(swept[0])
+        reference.look(clock)
+    assert _cell(plan, reference.watermark) == _cell(plan, ledger.frontier.watermark)
     return reference
+
+
+def _cell(plan: Plan, mark: int | None) -> Any:
+    """W as far as windows can tell: where a sweep ends inside of what a lane has read, the engine knows it only so far."""
+    if mark is None or not isinstance(plan.window, Sliding):
+        return mark
+    return [plan.window.floor_end(mark - allowed) for allowed in plan.allowances]
 
 
 def standing(reference: Reference, output: str) -> Table:
