@@ -39,8 +39,8 @@ unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
 
 # Long proofs. Each says its figures (-s); together they take about an hour on two cores.
-.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory
-soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory ## every long proof, one after the other
+.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-feeds
+soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-feeds ## every long proof, one after the other
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -54,6 +54,9 @@ soak-crash: $(STAMP)   ## killed 10 times at each named point, 110 times at rand
 
 soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopback
 	$(BIN)/pytest -m soak -s tests/engine/test_standalone_cluster.py
+
+soak-feeds: $(STAMP)   ## directories and topics to which everything happens, against the oracle: 1,000 without Spark, 200 on it
+	$(BIN)/pytest -m soak -s tests/engine/test_unruly_directory.py tests/engine/test_unruly_topic.py
 
 soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
 	$(BIN)/pytest -m soak -s tests/engine/test_memory.py

@@ -28,12 +28,22 @@ def union_of(spark: Any, feeds: list[Feed], *, heartbeat: bool) -> Any:
     """Every source in the same columns. The heartbeat makes batches when no row comes, so that quiet streams still close windows."""
     from pyspark.sql import functions as F
 
+    feeds = sorted(feeds, key=lambda feed: places(feeds).get(feed.index, len(feeds)))
     frames = [feed.frame(spark) for feed in feeds]
     wanted = {**PLACES, **_users_columns(feeds, frames)}
     if heartbeat:
         beat = spark.readStream.format("rate").option("rowsPerSecond", "1").load()
         frames.append(beat.select(F.lit(-1).cast("long").alias(SOURCE)))
     return united([_as(wanted, frame) for frame in frames])
+
+
+def places(feeds: list[Feed]) -> dict[int, int]:
+    """Where each source stands among those of Spark's query, by its place among ours.
+
+    A user's DataFrame may consist of several of Spark's sources, or none: such come last, and nobody asks for their place.
+    """
+    single = [feed for feed in feeds if isinstance(feed, FileFeed | KafkaFeed)]
+    return {feed.index: place for place, feed in enumerate(single)}
 
 
 def united(frames: list[Any]) -> Any:
