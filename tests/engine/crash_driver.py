@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import eventide as ev
 from eventide.engine import settling
@@ -69,6 +70,16 @@ class Listed:
         listed = zip(self.sources, self.files, strict=True)
         sizes = {path: Path(path).stat().st_size for path, _ in self.files}
         return [{SOURCE: s, PATH: path, MODIFIED: modified, SIZE: sizes[path]} for s, (path, modified) in listed]
+
+
+def note(state: Path, number: int, files: list[tuple[str, int]]) -> None:
+    """What Spark writes into its checkpoint before a batch of these files runs."""
+    log = LocalFiles(str(state / "checkpoint"))
+    lines = [
+        {"path": f"file://{quote(path)}", "timestamp": at // 1000, "batchId": number, "action": "add"} for path, at in files
+    ]
+    log.write(f"sources/0/{number}", "\n".join(["v1", *map(json.dumps, lines)]).encode())
+    log.write(f"offsets/{number}", f'v1\n{{}}\n{{"logOffset":{number}}}'.encode())
 
 
 def pipeline(root: Path) -> ev.Pipeline:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from crash_driver import Here, Listed
+from crash_driver import Here, Listed, note
 from feeding import KINDS, at
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -176,6 +176,7 @@ class PipelineMachine(RuleBasedStateMachine):
             self.offsets[number] = [path for _, path in ready[:most]]
             self.taken |= set(self.offsets[number])
         listed = [(path, os.stat(path).st_mtime_ns // 1_000_000 * 1000) for path in self.offsets[number]]
+        note(self.root / "state", number, listed)
         self.pending = True
         run.batch(Listed(listed), number)
         self.pending = False

@@ -17,10 +17,10 @@ from landing import START, land, lane_rows
 
 import eventide as ev
 from eventide.engine.changes import DefinitionChanged
+from eventide.engine.java import SparkUnavailable
 from eventide.engine.journal import JournalError
 from eventide.engine.lease import StateInUse
 from eventide.engine.run import Run
-from eventide.engine.java import SparkUnavailable
 from eventide.engine.session import refuse_connect
 from eventide.engine.store import StoreError
 
@@ -276,11 +276,12 @@ def test_spark_connect_is_refused_with_the_reason() -> None:
 
 
 def test_a_run_that_failed_goes_on_where_it_stopped(spark: Any, tmp_path: Path) -> None:
-    """On Spark: a damaged file stops the query with its name; mended, the same state goes on and nothing is lost."""
+    """On Spark: a damaged file stops the query with its name, if the source says so; mended, the same state goes on and nothing is lost."""
     land(tmp_path / "in", lane_rows(2_000), [2, 1, 1, 1], "evenly")
     pipe = ev.Pipeline(
         "mended",
-        ev.files("p", str(tmp_path / "in"), event_time="ts", arrival="at", watermark=ev.bounded("2 s"), lane="directory", files_per_batch=2)
+        ev.files("p", str(tmp_path / "in"), event_time="ts", arrival="at", watermark=ev.bounded("2 s"), lane="directory", files_per_batch=2,
+                 on_bad_file="stop")
         .window(ev.tumbling("1 minute"))
         .agg(n=ev.count())
         .to("out", late=ev.drop()),
@@ -291,7 +292,7 @@ def test_a_run_that_failed_goes_on_where_it_stopped(spark: Any, tmp_path: Path) 
     shutil.copy2(broken, copy)
     broken.write_bytes(b"PAR1 nothing of the sort")
     os.utime(broken, (times.st_atime, times.st_mtime))
-    with pytest.raises(Exception, match=r"(?i)parquet"):
+    with pytest.raises(Exception, match=r"source 'p': the file .*bytes\) cannot be read: Parquet"):
         pipe.run(spark)
     shutil.copy2(copy, broken)
     os.utime(broken, (times.st_atime, times.st_mtime))

@@ -39,9 +39,9 @@ class Paid:
     headers: Headers = field(default_factory=list)
 
 
-def new_topic(broker: KafkaBroker, word: str, **config: str) -> str:
+def new_topic(broker: KafkaBroker, word: str, partitions: int = 1, **config: str) -> str:
     topic = f"{word}-{uuid.uuid4().hex[:8]}"
-    broker.create_topic(topic, partitions=1, **config)
+    broker.create_topic(topic, partitions=partitions, **config)
     return topic
 
 

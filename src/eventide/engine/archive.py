@@ -68,6 +68,12 @@ class ArchiveWriter:
         """Every chunk is on its way already; where it is."""
         return self.written
 
+    def forget(self) -> None:
+        """Take back every chunk: by their names they would count as this run's."""
+        files, _ = file_system(self.root)
+        for path in self.written:
+            files.delete_file(path)
+
 
 def _lane_text(lane: str) -> str:
     """A lane as part of a file's name, from which it can be read back; one that is too long is cut, with a hash to tell it from others.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.engine.filereading import LandedFile
 from eventide.engine.journal import JournalError
+from eventide.engine.landed import LandedFile
 from eventide.errors import SourceError
 from eventide.model.event import LaneId
 
@@ -36,6 +36,8 @@ class Beginning:
     memory: dict[str, Any] = field(default_factory=dict)
     """What each source remembers after this batch."""
     drain: bool = False
+    read_to: dict[LaneId, int] = field(default_factory=dict)
+    """Lanes that are not at their end, and the time up to which all that could be seen of them was read."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -44,12 +46,15 @@ class Beginning:
             "generation": self.generation,
             "definition": self.definition,
             "offsets": self.offsets,
-            "landed": {str(i): [[f.path, f.modified, f.lane, f.size] for f in files] for i, files in self.landed.items()},
+            "landed": {
+                str(i): [[f.path, f.modified, f.lane, f.size, f.fault] for f in files] for i, files in self.landed.items()
+            },
             "lanes": sorted(self.lanes),
             "at_end": sorted(self.at_end),
             "unsure": sorted(self.unsure),
             "memory": self.memory,
             "drain": self.drain,
+            "read_to": sorted([*lane, to] for lane, to in self.read_to.items()),
         }
 
     @classmethod
@@ -66,6 +71,7 @@ class Beginning:
             frozenset(raw["unsure"]),
             raw["memory"],
             raw["drain"],
+            {(source, lane): to for source, lane, to in raw["read_to"]},
         )
 
     def check_again(self, number: int, definition: str, offsets: list[Any], landed: dict[int, list[LandedFile]]) -> None:
@@ -85,11 +91,24 @@ class Beginning:
         for index, files in self.landed.items():
             _refuse_changes(number, files, {file.path: file for file in landed.get(index, [])})
 
+    def check_faults(self, number: int, landed: dict[int, list[LandedFile]]) -> None:
+        """Stop where a file that could be read when the batch was begun no longer can."""
+        for index, files in self.landed.items():
+            for was, file in zip(files, landed[index], strict=True):
+                if file.fault != was.fault:
+                    raise FileChanged(
+                        f"batch {number} was being delivered when its run ended, and {file.path}, one of its files, could be read then; now "
+                        f"{file.fault}. Run again, the batch would not be the one that sinks have parts of. Put the file back as it was, or "
+                        "start over with a new generation: eventide run FILE --start-over."
+                    )
+
 
 def _refuse_changes(number: int, begun: list[LandedFile], now: dict[str, LandedFile]) -> None:
     for file in begun:
+        if file.fault is not None:
+            continue  # it is a dead letter, whatever became of it since
         if file.path not in now or now[file.path].size != file.size:
-            found = "it is gone" if file.path not in now else f"it has {now[file.path].size}"
+            found = f"it has {now[file.path].size}" if file.path in now and now[file.path].fault is None else "it is gone"
             raise FileChanged(
                 f"batch {number} was being delivered when its run ended, and {file.path}, one of its files, had {file.size} bytes then; now "
                 f"{found}. Run again, the batch would not be the one that sinks have parts of. Put the file back as it was, or start over "

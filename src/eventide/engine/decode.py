@@ -64,9 +64,10 @@ class Reading:
             chunk = chunk.with_columns(pl.lit(None, dtype=pl.String).alias(DEAD))
         chunk = self._mapped(chunk)
         if self.arrival is not None:
-            chunk = chunk.with_columns(
-                pl.coalesce(self._micros(pl.col(self.arrival), chunk[self.arrival].dtype), ARRIVAL).alias(ARRIVAL)
-            )
+            # What cannot be read does not say when it arrived: the scan puts it beside its neighbour in the lane.
+            own = pl.when(pl.col(DEAD).is_null()).then(pl.col(ARRIVAL))
+            said = self._micros(pl.col(self.arrival), chunk[self.arrival].dtype)
+            chunk = chunk.with_columns(pl.coalesce(said, own).alias(ARRIVAL))
         timed = chunk.with_columns(self._micros(pl.col(self.event_time), chunk[self.event_time].dtype).alias(TIME))
         ready = timed.with_columns(self._candidate(timed), self._marker())
         if self.keep is None:

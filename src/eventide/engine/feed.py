@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import polars as pl
 
 from eventide.engine.decode import Reading
-from eventide.engine.filereading import LandedFile
+from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.engine.spark_compat import arrow_schema
+from eventide.engine.sparknotes import Noted
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
@@ -25,6 +26,11 @@ class Reach:
     lanes: frozenset[LaneId]
     at_end: frozenset[LaneId] | None
     memory: dict[str, Any] = field(default_factory=dict)
+    """What the source wants to know at the next batch, and whenever this one is run again."""
+    read_to: dict[LaneId, int] = field(default_factory=dict)
+    """Lanes that are not at their end: the time up to which all that could be seen of them has been read."""
+    held: dict[str, str] = field(default_factory=dict)
+    """Lanes that are not at their end although nothing more can be read of them, and why."""
 
 
 class Feed(Protocol):
@@ -48,8 +54,11 @@ class Feed(Protocol):
     def frame(self, spark: Any) -> Any:
         """A streaming DataFrame: rows with their place, or (for files) where the rows are."""
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
+    def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Looked at once for each batch, after its clock was read; a batch that is run again goes by what was seen then."""
+
+    def check_same(self, memory: dict[str, Any]) -> None:
+        """Stop where what it remembers of an earlier batch is no longer what it would read."""
 
 
 def arrow_kinds(spark_schema: Any) -> dict[str, pl.DataType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,22 @@ import polars as pl
 
 from eventide.engine.decode import Reading
 from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of
-from eventide.engine.filereading import LandedFile, lane_of, list_files
+from eventide.engine.filefaults import UnreadableFile, read_whole
 from eventide.engine.filerows import columns_after_transforms
+from eventide.engine.landed import LandedFile, below, lane_of, list_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import is_local
 from eventide.engine.spark_compat import parse_ddl
+from eventide.engine.sparknotes import Noted
 from eventide.engine.store import StoreError, file_system
-from eventide.errors import DefinitionError, SourceRefused
+from eventide.errors import DefinitionError, LossWarning, SourceRefused
 from eventide.kernel.columns import SOURCE
-from eventide.sources.files import SUFFIXES, FileSource
+from eventide.redaction import warn_of
+from eventide.sources.filenames import spark_glob
+from eventide.sources.files import FileSource
+
+EVERY_AGE = "100000000d"
+"""Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""
 
 
 @dataclass
@@ -32,6 +39,12 @@ class FileFeed:
     """How a file's rows are read before the user's transforms see them."""
     openable: bool
     """Whether the worker opens the files, not Spark."""
+    _read: dict[str, int] = field(default_factory=dict)
+    """The files that have been read, by their paths below the source's, with their sizes then; -1 where another run read them."""
+    _noted: int = -1
+    """How far Spark's log of them was taken in."""
+    _looked: tuple[int, frozenset[str]] | None = None
+    """The clock of the last look at the directory, and the files that were unread then."""
 
     @classmethod
     def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
@@ -66,7 +79,7 @@ class FileFeed:
 
     def listed(self) -> list[LandedFile]:
         """What has landed by now, oldest first."""
-        return list_files(self.source.path, SUFFIXES[self.source.format], self.source.lane)
+        return list_files(self.source.path, self.source.format, self.source.lane)
 
     def frame(self, spark: Any) -> Any:
         """The paths of new files; their content is never read by Spark."""
@@ -75,8 +88,9 @@ class FileFeed:
         reader = (
             spark.readStream.format("binaryFile")
             .schema("path STRING, modificationTime TIMESTAMP, length LONG, content BINARY")
-            .option("pathGlobFilter", SUFFIXES[self.source.format])
+            .option("pathGlobFilter", spark_glob(self.source.format))
             .option("recursiveFileLookup", "true")
+            .option("maxFileAge", EVERY_AGE)
         )
         if self.source.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", str(self.source.files_per_batch))
@@ -93,21 +107,69 @@ class FileFeed:
         local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
         return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane), size)
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
-        """A lane is at its end when every file of it that is listed has been read."""
-        remembered = ledger.sources.get(self.source.name, {}).get("last", {})
-        past = {lane: (modified, set(names)) for lane, (modified, names) in remembered.items()}
-        for file in read:
-            modified, names = past.get(file.lane, (-1, set()))
-            if file.modified >= modified:
-                past[file.lane] = (file.modified, {_tail(file.path)} | (names if file.modified == modified else set()))
-        ahead = {f.lane for f in self.listed() if not _is_read(f, past)}
-        lanes = {*past, *ahead, *self.known_lanes()} if self.source.lane_column is None else set()
-        at_end = frozenset((self.index, lane) for lane in lanes if lane not in ahead)
-        memory = {"last": {lane: [modified, sorted(names)] for lane, (modified, names) in past.items()}}
+    def gone(self, found: list[LandedFile], noted: Noted) -> list[LandedFile]:
+        """Files that Spark took into the batch and that were removed before it could read them: Spark itself says nothing of them."""
+        there = {file.path for file in found}
+        taken = [self.landed(file.path, file.modified, -1) for file in noted.taken]
+        return [replace(file, fault="it is gone") for file in taken if file.path not in there]
+
+    def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
+        """A lane is at its end when every file of it that is listed has been read.
+
+        Where files land all the time, one of them nearly always does between Spark's listing and this one. A lane whose unread files were
+        not there at the last look has been read up to that look: else lanes that fall silent would never be found idle.
+        """
+        self._remember(noted, read)
+        listed = self.listed()
+        base = file_system(self.source.path)[1]
+        unread = {below(f.path, base): f for f in listed}
+        for known in self._read.keys() & unread.keys():
+            self._warn_of_change(known, unread.pop(known))
+        looked, self._looked = self._looked, (clock, frozenset(unread))
+        heard = {lane for source, lane in ledger.carries if source == self.index}
         if self.source.lane_column is not None:
-            return Reach(frozenset(), None if not ahead else frozenset(), memory)
-        return Reach(frozenset((self.index, lane) for lane in lanes), at_end, memory)
+            if not unread:
+                return Reach(frozenset(), None)
+            to = self._read_to(looked, unread)
+            return Reach(frozenset(), frozenset(), read_to={} if to is None else {(self.index, lane): to for lane in heard})
+        lanes = heard | {f.lane for f in listed} | {f.lane for f in read} | ({"0"} if self.source.lane == "source" else set())
+        ahead: dict[str, dict[str, LandedFile]] = {}
+        for name, file in unread.items():
+            ahead.setdefault(file.lane, {})[name] = file
+        reached = {lane: self._read_to(looked, files) for lane, files in ahead.items()}
+        return Reach(
+            frozenset((self.index, lane) for lane in lanes),
+            frozenset((self.index, lane) for lane in lanes if lane not in ahead),
+            read_to={(self.index, lane): to for lane, to in reached.items() if to is not None},
+        )
+
+    def _remember(self, noted: Noted, read: list[LandedFile]) -> None:
+        """All that Spark has ever taken is read, whatever its time is now: it takes no path twice."""
+        self._read.update((below(file.path, self.source.path), -1) for file in noted.taken_since(self._noted))
+        self._read.update((below(file.path, self.source.path), file.size) for file in read)
+        self._noted = max(self._noted, noted.entry)
+
+    def _warn_of_change(self, name: str, now: LandedFile) -> None:
+        """A file that was read has another size: whoever wrote it was not done, or wrote it again. Said once for each size."""
+        size = self._read[name]
+        if -1 not in (size, now.size) and size != now.size:
+            self._read[name] = now.size
+            warn_of(
+                f"source {self.source.name!r}: {now.path} was read when it had {size:,} bytes, and has {now.size:,} now: a path is read once, so "
+                "that what came since is not read. Write files under another name (1.json.tmp) and rename them when they are whole.",
+                LossWarning,
+            )
+
+    def _read_to(self, looked: tuple[int, frozenset[str]] | None, unread: dict[str, LandedFile]) -> int | None:
+        """The time up to which all that could be seen was read, where some files are unread: that of the last look, if it saw none of them."""
+        if looked is None or not looked[1].isdisjoint(unread):
+            return None
+        if self.source.arrival is not None:
+            return looked[0]
+        return min(looked[0], min(file.modified for file in unread.values()) - 1)
+
+    def check_same(self, memory: dict[str, Any]) -> None:
+        """Files are compared one by one, where a batch is run again."""
 
 
 def _refuse_missing(source: FileSource) -> None:
@@ -122,12 +184,6 @@ def _refuse_missing(source: FileSource) -> None:
         )
 
 
-def _is_read(file: LandedFile, past: dict[str, tuple[int, set[str]]]) -> bool:
-    """Spark takes files by modification time; of those with the time of the last one read, only the named ones are read."""
-    modified, names = past.get(file.lane, (-1, set()))
-    return file.modified < modified or (file.modified == modified and _tail(file.path) in names)
-
-
 def _openable(source: FileSource) -> bool:
     if source.read == "spark":
         return False
@@ -140,19 +196,25 @@ def _openable(source: FileSource) -> bool:
     return True
 
 
-def _tail(path: str) -> str:
-    return "/".join(path.rsplit("/", 2)[-2:])
-
-
 def _footer_kinds(source: FileSource) -> dict[str, pl.DataType]:
+    """The columns of the oldest file that can be read."""
     import pyarrow.parquet as pq
 
-    landed = list_files(source.path, SUFFIXES[source.format], source.lane)
-    if not landed:
-        raise DefinitionError(
-            f'source {source.name!r}: {source.path} holds no Parquet file yet, so its columns are unknown. Give schema="…" as Spark DDL.'
-        )
-    files, path = file_system(landed[0].path)
-    empty = pl.from_arrow(pq.read_schema(files.open_input_file(path)).empty_table())
-    assert isinstance(empty, pl.DataFrame)
-    return {name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in empty.schema.items()}
+    landed = list_files(source.path, source.format, source.lane)
+    faults = []
+    for file in landed:
+        files, path = file_system(file.path)
+        try:
+            with read_whole(file):
+                empty = pl.from_arrow(pq.read_schema(files.open_input_file(path)).empty_table())
+        except UnreadableFile as error:
+            faults.append(str(error))
+            continue
+        assert isinstance(empty, pl.DataFrame)
+        return {
+            name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in empty.schema.items()
+        }
+    found = f"{len(landed)} Parquet files, of which none can be read ({faults[0]})" if faults else "no Parquet file yet"
+    raise DefinitionError(
+        f'source {source.name!r}: {source.path} holds {found}, so its columns are unknown. Give schema="…" as Spark DDL.'
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import polars as pl
 import pyarrow as pa
@@ -14,52 +13,73 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from eventide.engine.decode import Reading
-from eventide.engine.store import StoreError, file_system
+from eventide.engine.filefaults import UnreadableFile, expect_text, fault_bytes, fault_text, read_whole
+from eventide.engine.landed import LandedFile
+from eventide.engine.store import file_system
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
-from eventide.model.event import LaneId
 
 ROWS_PER_CHUNK = 500_000
 INSTANTS = [f"%Y-%m-%d{between}%H:%M:%S%.f{zone}" for between in ("T", " ") for zone in ("%#z", "")]
 """How a text may say an instant: ISO 8601, with a T or a blank, with a zone or in UTC."""
 
 
-@dataclass(frozen=True)
-class LandedFile:
-    """A file as the listing shows it."""
-
-    path: str
-    modified: int
-    """Microseconds since 1970."""
-    lane: str
-    size: int = -1
-    """In bytes."""
-
-
 def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:
     """The files of one lane, one after the other, as chunks ready for the kernel; offsets go on from the given one."""
     for file in files:
-        for frame in frames_of(file.path, format, reading):
+        for frame in frames_of(file, format, reading):
             placed = frame.with_columns(
                 pl.lit(file.modified, dtype=pl.Int64).alias(ARRIVAL),
                 pl.int_range(offset, offset + len(frame), dtype=pl.Int64).alias(OFFSET),
             )
             offset += len(frame)
-            yield reading.prepare(placed)
+            yield (reading if file.fault is None else replace(reading, decoder=None)).prepare(placed)
 
 
-def frames_of(path: str, format: str, reading: Reading) -> Iterator[pl.DataFrame]:
+def frames_of(file: LandedFile, format: str, reading: Reading) -> Iterator[pl.DataFrame]:
     """A file's rows in chunks: its columns, or its lines as bytes where they are still to be decoded."""
-    files, inner = file_system(path)
-    if format == "parquet":
-        yield from _parquet(files, inner, reading)
-    elif format == "json":
-        for lines in _lines(files, inner):
-            yield pl.DataFrame({RAW: lines}, schema={RAW: pl.Binary})
-    elif format == "csv":
-        yield from _csv(files, inner, reading)
-    else:
-        with files.open_input_stream(inner) as stream:
-            yield _fitted(pl.read_avro(io.BytesIO(stream.read())), reading)
+    if file.fault is not None:
+        yield _dead_file(file, reading)
+        return
+    with read_whole(file):
+        files, inner = file_system(file.path)
+        if format == "parquet":
+            yield from _parquet(files, inner, reading)
+        elif format == "json":
+            _expect_text(files, inner)
+            for lines in _lines(files, inner):
+                yield pl.DataFrame({RAW: lines}, schema={RAW: pl.Binary})
+        elif format == "csv":
+            _expect_text(files, inner)
+            yield from _csv(files, inner, reading)
+        else:
+            with files.open_input_stream(inner) as stream:
+                yield _fitted(pl.read_avro(io.BytesIO(stream.read())), reading)
+
+
+def with_faults(files: list[LandedFile], format: str, reading: Reading) -> list[LandedFile]:
+    """The files, each read once to its end; those that cannot be read say why."""
+    return [replace(file, fault=_fault(file, format, reading)) for file in files]
+
+
+def _fault(file: LandedFile, format: str, reading: Reading) -> str | None:
+    if file.fault is None:
+        try:
+            for _ in frames_of(file, format, reading):
+                pass
+        except UnreadableFile as error:
+            return str(error).removeprefix(f"{file.path}: ")
+    return file.fault
+
+
+def _dead_file(file: LandedFile, reading: Reading) -> pl.DataFrame:
+    """One row that says that a whole file is a dead letter."""
+    facts = pl.DataFrame({RAW: [fault_bytes(file)], DEAD: [fault_text(file)]}, schema={RAW: pl.Binary, DEAD: pl.String})
+    return facts.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in reading.kinds.items())
+
+
+def _expect_text(files: pafs.FileSystem, path: str) -> None:
+    with files.open_input_stream(path) as stream:
+        expect_text(stream.read(16))
 
 
 def _parquet(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
@@ -133,47 +153,3 @@ def _csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.Dat
             frame = pl.from_arrow(pa.Table.from_batches([batch]))
             assert isinstance(frame, pl.DataFrame)
             yield _fitted(frame, reading)
-
-
-def list_files(root: str, pattern: str, lane: str) -> list[LandedFile]:
-    """What has landed below a directory, oldest first."""
-    files, base = file_system(root)
-    suffix = pattern.removeprefix("*").rstrip("*")
-    found = []
-    for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
-        hidden = any(part.startswith(("_", ".")) for part in info.path[len(base) :].split("/") if part)
-        if info.type == pafs.FileType.File and suffix in info.base_name and not hidden:
-            milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
-            found.append(LandedFile(info.path, milliseconds * 1_000, lane_of(info.path, base, lane)))
-    return sorted(found, key=lambda f: (f.modified, f.path))
-
-
-def by_lane(source: int, files: list[LandedFile]) -> dict[LaneId, list[LandedFile]]:
-    """Files of one source, each lane's in the order in which they were given."""
-    lanes: dict[LaneId, list[LandedFile]] = {}
-    for file in files:
-        lanes.setdefault((source, file.lane), []).append(file)
-    return dict(sorted(lanes.items()))
-
-
-def lane_of(path: str, base: str, lane: str) -> str:
-    """The lane of a file: its directory below the source's path, or the whole source.
-
-    >>> lane_of("/landing/in/l0/1.parquet", "/landing/in", "directory"), lane_of("/landing/in/1.parquet", "/landing/in", "directory")
-    ('l0', '.')
-    """
-    if lane != "directory":
-        return "0"
-    return _below(_without_scheme(path), _without_scheme(base).rstrip("/")).rpartition("/")[0] or "."
-
-
-def _below(path: str, base: str) -> str:
-    """A path below a base, both whole: a directory's name alone may occur anywhere in a path."""
-    for start in (base, os.path.abspath(base)):
-        if path.startswith(f"{start}/"):
-            return path[len(start) + 1 :]
-    raise StoreError(f"the file {path} does not lie below {base}, the directory that its source names.")
-
-
-def _without_scheme(path: str) -> str:
-    return path.partition("://")[2] if "://" in path else path.removeprefix("file:")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,7 +12,8 @@ import pyarrow as pa
 
 from eventide.engine.arrowtypes import small_schema
 from eventide.engine.decode import Reading, past_transforms
-from eventide.engine.filereading import LandedFile, frames_of
+from eventide.engine.filereading import frames_of, with_faults
+from eventide.engine.landed import LandedFile
 from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
@@ -38,11 +40,38 @@ def columns_after_transforms(spark: Any, feed: FileFeed) -> Any:
     return past_transforms(empty, list(PLACES), feed.source).drop(*PLACES, DEAD).schema
 
 
-def rows_of_files(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
-    """The files' rows as a DataFrame, each lane in one partition and in order."""
+def rows_of_files(spark: Any, feed: FileFeed, files: list[LandedFile], beside: str | None = None) -> Any:
+    """The files' rows as a DataFrame, each lane in one partition and in order.
+
+    Where a column names the lanes, a file that cannot be read stands in the lane `beside`: a lane made of a dead letter alone would
+    say no time, and hold W for ever.
+    """
+    if feed.source.lane_column is not None:
+        if beside is None and any(file.fault is not None for file in files):
+            beside = _first_lane(spark, feed, [file for file in files if file.fault is None])
+        files = [replace(file, lane=beside or NO_LANE) for file in files]
     read = _worker_rows(spark, feed, files) if feed.openable else _spark_rows(spark, feed, files)
     changed = past_transforms(read, list(PLACES), feed.source)
     return changed.repartition(LANE).sortWithinPartitions(LANE, ORDER, ROW).drop(ORDER, ROW)
+
+
+def faults_of_files(spark: Any, feed: FileFeed, files: list[LandedFile]) -> list[LandedFile]:
+    """The files, of which those that cannot be read say why."""
+    if not feed.openable:
+        return [replace(file, fault=file.fault or _spark_fault(spark, feed, file)) for file in files]
+    shared = spark.sparkContext.parallelize(files, max(1, len(files)))
+    task = FaultOfFile(feed.decoding, feed.source.format)
+    return [told for found in shared.map(task).collect() for told in found]
+
+
+def _first_lane(spark: Any, feed: FileFeed, files: list[LandedFile]) -> str | None:
+    from pyspark.sql import functions as F
+
+    if not files:
+        return None
+    readable = rows_of_files(spark, feed, files).where(F.col(DEAD).isNull())
+    found: str | None = readable.agg(F.min(LANE)).first()[0]
+    return found
 
 
 def _spark_schema(reading: Reading) -> Any:
@@ -58,11 +87,29 @@ def _arrow_schema(reading: Reading) -> pa.Schema:
 
 def _worker_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
     """Workers read the files, one task for each: any format, and what cannot be read becomes a dead letter as ever."""
-    facts = [(order, file.path, file.modified, file.lane) for order, file in enumerate(files)]
+    return _listed_rows(spark, feed, list(enumerate(files)))
+
+
+def _listed_rows(spark: Any, feed: FileFeed, files: list[tuple[int, LandedFile]]) -> Any:
+    facts = [(order, file.path, file.modified, file.lane, file.size, file.fault) for order, file in files]
     shared = spark.sparkContext.parallelize(facts, max(1, len(facts)))
-    listed = spark.createDataFrame(shared, "nth long, path string, modified long, lane string")
+    listed = spark.createDataFrame(shared, "nth long, path string, modified long, lane string, size long, fault string")
     task = FileRows(feed.decoding, feed.source.format, feed.source.lane_column)
     return listed.mapInArrow(task, _spark_schema(feed.decoding))
+
+
+@dataclass(frozen=True)
+class FaultOfFile:
+    """A function for the workers: from a file to the same file, with its fault if it has one."""
+
+    reading: Reading
+    format: str
+
+    def __call__(self, file: LandedFile) -> list[LandedFile]:
+        """Read it once to its end."""
+        found = with_faults([file], self.format, self.reading)
+        ready_for_the_next()
+        return found
 
 
 @dataclass(frozen=True)
@@ -77,44 +124,64 @@ class FileRows:
         """Read every file that is named."""
         schema = _arrow_schema(self.reading)
         for batch in batches:
-            for file in batch.to_pylist():
-                row = 0
-                for frame in frames_of(file["path"], self.format, self.reading):
-                    placed = self._placed(self._decoded(frame), file, row).select(schema.names)
+            for facts in batch.to_pylist():
+                nth, row = facts.pop("nth"), 0
+                file = LandedFile(**facts)
+                for frame in frames_of(file, self.format, self.reading):
+                    placed = self._placed(self._decoded(frame), file, nth, row).select(schema.names)
                     row += len(frame)
                     yield from placed.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
         ready_for_the_next()
 
     def _decoded(self, frame: pl.DataFrame) -> pl.DataFrame:
-        if self.reading.decoder is not None:
+        if self.reading.decoder is not None and DEAD not in frame.columns:
             return pl.concat([frame, self.reading.decode(frame[RAW])], how="horizontal")
         missing = {RAW: pl.Binary(), DEAD: pl.String()}
         return frame.with_columns([pl.lit(None, dtype=kind).alias(n) for n, kind in missing.items() if n not in frame.columns])
 
-    def _placed(self, frame: pl.DataFrame, file: dict[str, Any], row: int) -> pl.DataFrame:
+    def _placed(self, frame: pl.DataFrame, file: LandedFile, nth: int, row: int) -> pl.DataFrame:
         return frame.with_columns(
             pl.lit(self.reading.source, dtype=pl.Int64).alias(SOURCE),
-            self._lane(file["lane"]).alias(LANE),
+            self._lane(file.lane).alias(LANE),
             pl.lit(-1, dtype=pl.Int64).alias(OFFSET),
-            pl.lit(file["modified"], dtype=pl.Int64).alias(ARRIVAL),
-            pl.lit(file["nth"], dtype=pl.Int64).alias(ORDER),
+            pl.lit(file.modified, dtype=pl.Int64).alias(ARRIVAL),
+            pl.lit(nth, dtype=pl.Int64).alias(ORDER),
             pl.int_range(row, row + pl.len(), dtype=pl.Int64).alias(ROW),
         )
 
-    def _lane(self, directory: str) -> pl.Expr:
+    def _lane(self, otherwise: str) -> pl.Expr:
         """A row that cannot be read has no column to name its lane: it stands beside its neighbour, so that no lane is made of it."""
         if self.lane_column is None:
-            return pl.lit(directory)
+            return pl.lit(otherwise)
         named = pl.col(self.lane_column).cast(pl.String).fill_null(NO_LANE)
         readable = pl.when(pl.col(DEAD).is_null()).then(named)
-        return readable.forward_fill().backward_fill().fill_null(NO_LANE)
+        return readable.forward_fill().backward_fill().fill_null(otherwise)
 
 
 def _spark_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
-    """Spark reads the files: Parquet only, whose rows it can number."""
+    """Spark reads the files, but those that it cannot read: each of them is one row."""
+    bad = [(nth, file) for nth, file in enumerate(files) if file.fault is not None]
+    good = [(nth, file) for nth, file in enumerate(files) if file.fault is None]
+    parts = [_parquet_rows(spark, feed, good)] * bool(good) + [_listed_rows(spark, feed, bad)] * bool(bad)
+    return reduce(lambda one, other: one.unionByName(other), parts)
+
+
+def _spark_fault(spark: Any, feed: FileFeed, file: LandedFile) -> str | None:
+    """Why Spark cannot read a file whose bytes it can read."""
+    try:
+        _parquet_rows(spark, feed, [(0, file)]).write.format("noop").mode("overwrite").save()
+    except Exception as error:
+        plain = spark.read.format("binaryFile").option("__globPaths__", "false").load(file.path)
+        plain.select("content").write.format("noop").mode("overwrite").save()
+        return str(error).strip().splitlines()[0]
+    return None
+
+
+def _parquet_rows(spark: Any, feed: FileFeed, numbered: list[tuple[int, LandedFile]]) -> Any:
+    """Parquet only, whose rows Spark can number."""
     from pyspark.sql import functions as F
 
-    source = feed.source
+    source, files = feed.source, [file for _, file in numbered]
     if source.format != "parquet":
         raise DefinitionError(
             f"source {source.name!r}: {source.format} files are read by the workers, which must be able to open {source.path!r}; only "
@@ -122,7 +189,8 @@ def _spark_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
         )
     wanted = _spark_schema(feed.decoding)
     users = type(wanted)([field for field in wanted if field.name in feed.decoding.kinds])
-    frame = spark.read.schema(users).parquet(*[f.path for f in files])
+    # A path is a path: what would be a pattern in it is not looked for.
+    frame = spark.read.schema(users).option("__globPaths__", "false").parquet(*[f.path for f in files])
     # Files of different lanes may have the same name: the whole path tells them apart. Spark gives it as an encoded URI.
     path = F.expr("regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/+', '/')")
     lane = (
@@ -135,7 +203,7 @@ def _spark_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
         LANE: lane,
         OFFSET: F.lit(-1).cast("long"),
         ARRIVAL: _lookup({f.path: f.modified for f in files}, path),
-        ORDER: _lookup({f.path: nth for nth, f in enumerate(files)}, path),
+        ORDER: _lookup({f.path: nth for nth, f in numbered}, path),
         ROW: F.col("_metadata.row_index"),
         RAW: F.lit(None).cast("binary"),
         DEAD: F.lit(None).cast("string"),

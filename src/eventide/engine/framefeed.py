@@ -7,8 +7,9 @@ from typing import Any
 
 from eventide.engine.decode import Reading
 from eventide.engine.feed import Feed, Reach, arrow_kinds, reading_of
-from eventide.engine.filereading import LandedFile
+from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
+from eventide.engine.sparknotes import Noted
 from eventide.errors import OrderWarning
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 from eventide.redaction import warn_of
@@ -38,9 +39,12 @@ class FrameFeed:
         """The user's rows with their place."""
         return placed(self.source.opened(spark), self.index, self.source.lane, self.source.offset, self.source.arrival)
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
+    def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
+
+    def check_same(self, memory: dict[str, Any]) -> None:
+        """It remembers nothing: Spark checks its own sources."""
 
 
 def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival: str | None) -> Any:

@@ -2,41 +2,96 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from eventide.errors import SourceError, SourceRefused, SourceUnavailable
 from eventide.redaction import masked, secrets_of
 from eventide.sources.kafka import KafkaSource
 
-BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+Answer = TypeVar("Answer")
 
 
-def end_offsets(spark: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
-    """The end offset of every partition, as the broker says now; asked with the user's own client options."""
+@dataclass(frozen=True)
+class TopicEnds:
+    """What a broker says of topics now."""
+
+    ids: dict[str, str]
+    """Which topic goes by each name: one that was deleted and created again has another id."""
+    last: dict[tuple[str, int], int]
+    """The offset after the last record of each partition, whether it can be read yet or not."""
+    stable: dict[tuple[str, int], int]
+    """The offset of the first record that belongs to an open transaction; without one, as `last` or after it."""
+
+
+def topic_ends(spark: Any, source: KafkaSource) -> TopicEnds:
+    """Ids and ends of the topics that there are, as the broker says now; asked with the user's own client options."""
+    return _ask(spark, source, lambda jvm, admin: _ends(jvm, admin, source))
+
+
+def topic_ids(spark: Any, source: KafkaSource) -> dict[str, str]:
+    """The ids of the topics that there are, as the broker says now."""
+    return _ask(
+        spark, source, lambda jvm, admin: {topic: _id(facts) for topic, facts in _described(jvm, admin, source).items()}
+    )
+
+
+def _ask(spark: Any, source: KafkaSource, what: Callable[[Any, Any], Answer]) -> Answer:
     from py4j.protocol import Py4JJavaError
 
     try:
-        return _asked(spark._jvm, source)
+        properties = spark._jvm.java.util.Properties()
+        for name, value in {**_client_options(source), "bootstrap.servers": source.servers}.items():
+            properties.setProperty(name, value)
+        admin = spark._jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+        try:
+            return what(spark._jvm, admin)
+        finally:
+            admin.close()
     except Py4JJavaError as error:
         fault = source_error(source, _causes(error.java_exception))
     raise fault  # outside of the handler: what Java said word for word may hold a password
 
 
-def _asked(jvm: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
-    properties = jvm.java.util.Properties()
-    own = {"bootstrap.servers": source.servers, "key.deserializer": BYTES, "value.deserializer": BYTES}
-    for name, value in {**_client_options(source), **own}.items():
-        properties.setProperty(name, value)
-    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
-    try:
-        found = jvm.java.util.ArrayList()
-        for topic in source.topics:
-            for info in consumer.partitionsFor(topic) or ():
-                found.add(jvm.org.apache.kafka.common.TopicPartition(info.topic(), info.partition()))
-        ends = consumer.endOffsets(found)
-        return {(tp.topic(), tp.partition()): int(ends[tp]) for tp in found}
-    finally:
-        consumer.close()
+def _ends(jvm: Any, admin: Any, source: KafkaSource) -> TopicEnds:
+    """The last offsets are asked for first: where a stable one that is asked for later still lies before, a transaction is open."""
+    topics = _described(jvm, admin, source)
+    latest = jvm.java.util.HashMap()
+    for topic, facts in topics.items():
+        for info in facts.partitions():
+            partition = jvm.org.apache.kafka.common.TopicPartition(topic, info.partition())
+            latest.put(partition, jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
+    levels = jvm.org.apache.kafka.common.IsolationLevel
+    last, stable = (_offsets(jvm, admin, latest, level) for level in (levels.READ_UNCOMMITTED, levels.READ_COMMITTED))
+    return TopicEnds({topic: _id(facts) for topic, facts in topics.items()}, last, stable)
+
+
+def _offsets(jvm: Any, admin: Any, latest: Any, level: Any) -> dict[tuple[str, int], int]:
+    found = admin.listOffsets(latest, jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)).all().get()
+    return {(at.topic(), at.partition()): int(found[at].offset()) for at in found}
+
+
+def _described(jvm: Any, admin: Any, source: KafkaSource) -> dict[str, Any]:
+    """The topics that there are; one that is not may yet be created."""
+    from py4j.protocol import Py4JJavaError
+
+    asked = jvm.java.util.ArrayList()
+    for topic in source.topics:
+        asked.add(topic)
+    names = admin.describeTopics(asked).topicNameValues()
+    found = {}
+    for topic in source.topics:
+        try:
+            found[topic] = names.get(topic).get()
+        except Py4JJavaError as error:
+            if "UnknownTopicOrPartitionException" not in {kind for kind, _ in _causes(error.java_exception)}:
+                raise
+    return found
+
+
+def _id(facts: Any) -> str:
+    return str(facts.topicId().toString())
 
 
 def _client_options(source: KafkaSource) -> dict[str, str]:

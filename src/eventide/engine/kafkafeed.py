@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,15 +9,20 @@ import polars as pl
 
 from eventide.engine.decode import Reading, transformed
 from eventide.engine.feed import Reach, arrow_kinds, reading_of
-from eventide.engine.filereading import LandedFile
-from eventide.engine.kafkaends import end_offsets
+from eventide.engine.kafkaends import topic_ends, topic_ids
+from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.engine.spark_compat import parse_ddl
+from eventide.engine.sparknotes import Noted
 from eventide.engine.wire import Registry, avro_kinds
-from eventide.errors import DefinitionError
+from eventide.errors import DefinitionError, SourceError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
 from eventide.sources.formats import Format
 from eventide.sources.kafka import TUNED, KafkaSource
+
+
+class TopicReplaced(SourceError):
+    """A topic is no longer the one that was read."""
 
 
 @dataclass
@@ -57,7 +61,9 @@ class KafkaFeed:
 
     def known_lanes(self) -> tuple[str, ...]:
         """The partitions that the topics have now."""
-        return tuple(sorted(_lane(topic, partition, self.source) for topic, partition in end_offsets(self.spark, self.source)))
+        return tuple(
+            sorted(_lane(topic, partition, self.source) for topic, partition in topic_ends(self.spark, self.source).last)
+        )
 
     def frame(self, spark: Any) -> Any:
         """Records with their place, as they come."""
@@ -89,17 +95,39 @@ class KafkaFeed:
         )
         return records if self.decoding is None else transformed(records, self.decoding, source)
 
-    def reach(self, ledger: Ledger, offsets: list[dict[str, Any]], read: list[LandedFile], clock: int) -> Reach:
-        """A partition is at its end when the batch goes up to what the broker says is the end."""
-        ends = end_offsets(self.spark, self.source)
-        taken = next((o for o in offsets if any(topic in o for topic in self.source.topics)), {})
-        lanes, done = set(), set()
-        for (topic, partition), end in ends.items():
-            lane = (self.index, _lane(topic, partition, self.source))
-            lanes.add(lane)
-            if int(taken.get(topic, {}).get(str(partition), 0)) >= end:
-                done.add(lane)
-        return Reach(frozenset(lanes), frozenset(done))
+    def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
+        """A partition is at its end when the batch goes up to what the broker says is the end.
+
+        Records of an open transaction have arrived and cannot be read yet: until it ends, the partition is not at its end, so that they
+        are judged where they stand.
+        """
+        ends = topic_ends(self.spark, self.source)
+        self._refuse_others(ledger.sources.get(self.source.name, {}), ends.ids)
+        lanes, done, held = set(), set(), {}
+        for (topic, partition), last in ends.last.items():
+            lane = _lane(topic, partition, self.source)
+            taken = int(noted.offset.get(topic, {}).get(str(partition), 0))
+            lanes.add((self.index, lane))
+            if taken >= last:
+                done.add((self.index, lane))
+            elif taken >= ends.stable[topic, partition]:
+                held[lane] = f"an open transaction from offset {ends.stable[topic, partition]} on"
+        return Reach(frozenset(lanes), frozenset(done), {"topics": ends.ids}, held=held)
+
+    def check_same(self, memory: dict[str, Any]) -> None:
+        """Stop where a topic that was read has been deleted, or is another one under the same name."""
+        if memory:
+            self._refuse_others(memory, topic_ids(self.spark, self.source))
+
+    def _refuse_others(self, memory: dict[str, Any], now: dict[str, str]) -> None:
+        for topic, known in memory.get("topics", {}).items():
+            if topic in self.source.topics and now.get(topic) != known:
+                found = "there is none of that name" if topic not in now else f"the topic of that name has the id {now[topic]}"
+                raise TopicReplaced(
+                    f"source {self.source.name!r}: topic {topic!r} at {self.source.servers} had the id {known} when it was read; now {found}. "
+                    "It was deleted, and its offsets mean other records or none: read on, rows would be lost without a word. Nothing was "
+                    "read of the new topic. To read it from its start, take the next generation: eventide run FILE --start-over."
+                )
 
 
 def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[str, pl.DataType]]:
@@ -123,16 +151,3 @@ def _as_it_is(frame: Any) -> Any:
 
 def _lane(topic: str, partition: int, source: KafkaSource) -> str:
     return str(partition) if len(source.topics) == 1 else f"{topic}-{partition}"
-
-
-def parse_offsets(text: str) -> list[dict[str, Any]]:
-    """The offsets that Spark noted for a batch, one object for each source that says them as JSON objects."""
-    found = []
-    for line in text.splitlines()[2:]:
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            found.append(value)
-    return found

@@ -38,6 +38,8 @@ class BatchInput:
     """Lanes that the sources know of, heard or not."""
     drain: bool = False
     sources: dict[str, object] = field(default_factory=dict)
+    read_to: dict[LaneId, int] = field(default_factory=dict)
+    """Lanes that are not at their end, and the time up to which all that could be seen of them was read."""
 
 
 @dataclass
@@ -115,7 +117,7 @@ class Engine:
         if given.at_end is None:
             return here
         lanes = {*ledger.frontier.lanes, *ledger.carries, *given.lanes}
-        return common_position([here if lane in given.at_end else _read_to(ledger, lane) for lane in lanes] or [here])
+        return common_position([here if lane in given.at_end else _read_to(ledger, given, lane) for lane in lanes] or [here])
 
     def _settle(self, ledger: Ledger, batch: Batch) -> list[BucketAccount]:
         accounts = []
@@ -197,11 +199,12 @@ class Engine:
         return end > now - widest
 
 
-def _read_to(ledger: Ledger, lane: LaneId) -> Position:
+def _read_to(ledger: Ledger, given: BatchInput, lane: LaneId) -> Position:
     carry = ledger.carries.get(lane)
-    if carry is None or carry.last_arrival is None:
-        return BEFORE_ALL
-    return (carry.last_arrival, lane[0], lane[1], carry.last_offset)
+    own = BEFORE_ALL
+    if carry is not None and carry.last_arrival is not None:
+        own = (carry.last_arrival, lane[0], lane[1], carry.last_offset)
+    return max(own, end_of(given.read_to[lane])) if lane in given.read_to else own
 
 
 def _line(work: Callable[..., BucketAccount], *arguments: object) -> str:

@@ -63,13 +63,14 @@ def report(run: Run, result: BatchResult, clock: int) -> Progress:
         )
         mark = standings[slowest].watermark if slowest else None
         seen = ledger.by_source.get(str(feed.index), Counter())
-        holder = f"{feed.source.name}/{slowest[1]}" if slowest else None
+        held = [f"{feed.source.name}/{lane} ({why})" for (index, lane), why in sorted(run.held.items()) if index == feed.index]
+        holder = ", ".join(held) if held else f"{feed.source.name}/{slowest[1]}" if slowest else None
         sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), seen.get("late", 0)))
     return Progress(
         ledger.batch,
         clock,
         ledger.frontier.watermark,
-        frontier.holder,
+        min(run.held, default=frontier.holder),
         dict(ledger.rows),
         {name: dict(counts) for name, counts in ledger.outputs.items()},
         {name: len(files) for name, files in result.panes.items()},

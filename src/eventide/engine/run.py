@@ -23,11 +23,12 @@ from eventide.engine.changes import (
 )
 from eventide.engine.deliver import Deliverer, pane_shape
 from eventide.engine.feeds import open_feed
+from eventide.engine.filefaults import refuse_bad_files
 from eventide.engine.framefeed import warn_of_batches
 from eventide.engine.gate import Gate
 from eventide.engine.generations import refuse_outranked
 from eventide.engine.journal import Journal, JournalError
-from eventide.engine.kafkafeed import parse_offsets
+from eventide.engine.landed import LandedFile
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine
@@ -40,15 +41,18 @@ from eventide.engine.runner import SparkRunner
 from eventide.engine.scanning import LaneAccount
 from eventide.engine.session import refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
+from eventide.engine.sparknotes import SparkNotes
 from eventide.engine.store import Store
 from eventide.engine.succession import Succession, first_facts, noted_shapes
-from eventide.engine.union import union_of
+from eventide.engine.union import places, union_of
 from eventide.engine.watch import settle, watch_of
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SEEN, SOURCE, TIME, Shape
 from eventide.measure.live import LATENESS
+from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import INSTANT, PaneShape
+from eventide.sources.files import FileSource
 
 Hook = Callable[[str], None]
 """Called at named points of a batch; tests kill the process there."""
@@ -77,7 +81,7 @@ class Run:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
         files = record_files(self.state, self.spark)
-        self.journal = Journal(files)
+        self.journal, self.notes = Journal(files), SparkNotes(files)
         refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
         self.store = Store(self.state, self.lease.attempt)
@@ -98,6 +102,7 @@ class Run:
         mine |= self._among_generations(mine, stored)
         facts = check_definition(stored, mine, self.state, before.batch, before.waiting)
         self.definition, self.digest = facts, digest(facts)
+        self._check_same(before.sources)
         self.generation = facts["generation"]
         self.shape = self._shape(facts)
         diverts = tuple(o.late.refused is not None for o in definition.outputs)
@@ -107,6 +112,7 @@ class Run:
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
+        self.held: dict[LaneId, str] = {}
         self._settle_watch()
         if last is not None and last.get("drained"):
             self._clear_leftovers()
@@ -223,7 +229,7 @@ class Run:
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
         self.hook("begin")
-        accounts = [] if frame is None else self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
+        accounts, beginning = self._read(frame, number, beginning, again=begun is not None)
         self.hook("scan")
         result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
         self.hook("store")
@@ -254,14 +260,18 @@ class Run:
 
     def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
         """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""
-        offsets, landed = (self._offsets(number), self.scan.landed(frame)) if frame is not None else ([], {})
+        read = self.feeds if frame is not None else []  # the end of the input brings no rows
+        where = places(self.feeds)
+        notes = {feed.index: self.notes.of(where.get(feed.index), number) for feed in read}
+        offsets, landed = (self.notes.offsets(number), self.scan.landed(frame, notes)) if frame is not None else ([], {})
         if begun is not None:
             beginning = Beginning.from_json(begun)
             beginning.check_again(number, self.digest, offsets, landed)
+            self._check_same(beginning.memory)
             return beginning
         clock = max(self.clock(), self.last_clock)
-        read = self.feeds if frame is not None else []
-        reached = [(f, f.reach(self.ledger, offsets, landed.get(f.index, []), clock)) for f in read]
+        reached = [(f, f.reach(self.ledger, notes[f.index], landed.get(f.index, []), clock)) for f in read]
+        self.held = {(feed.index, lane): why for feed, reach in reached for lane, why in reach.held.items()}
         return Beginning(
             clock,
             self.generation,
@@ -273,7 +283,29 @@ class Run:
             frozenset(feed.index for feed, reach in reached if reach.at_end is None),
             {feed.source.name: reach.memory for feed, reach in reached if reach.memory},
             drain,
+            {lane: to for _, reach in reached for lane, to in reach.read_to.items()},
         )
+
+    def _check_same(self, memory: dict[str, Any]) -> None:
+        for feed in self.feeds:
+            feed.check_same(memory.get(feed.source.name, {}))
+
+    def _read(self, frame: Any, number: int, beginning: Beginning, *, again: bool) -> tuple[list[LaneAccount], Beginning]:
+        """The accounts of the lanes, and what decides the batch with the files in it that could not be read."""
+        if frame is None:
+            return [], beginning
+        accounts, landed = self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
+        return accounts, self._with_faults(number, beginning, landed, again)
+
+    def _with_faults(self, number: int, beginning: Beginning, landed: dict[int, list[LandedFile]], again: bool) -> Beginning:
+        """Which files are dead letters decides the batch as well: known once they were read, written down before anybody hears of them."""
+        if again:
+            beginning.check_faults(number, landed)
+            return beginning
+        for feed in self.feeds:
+            if isinstance(feed.source, FileSource) and feed.source.on_bad_file == "stop":
+                refuse_bad_files(feed.source.name, landed.get(feed.index, []))
+        return replace(beginning, landed=landed)
 
     def _settle_watch(self, written: list[str] | None = None) -> None:
         if self.shape.watch is not None:
@@ -316,10 +348,6 @@ class Run:
         if self.pipeline.archive is not None:
             clear_uncommitted(self.pipeline.archive, self.generation, self.ledger)
 
-    def _offsets(self, number: int) -> list[dict[str, Any]]:
-        body = self.journal.files.read(f"checkpoint/offsets/{number}")
-        return parse_offsets(body.decode()) if body else []
-
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
         self.deliverer.close()
@@ -330,7 +358,9 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
     """A source that cannot tell how far it was read is taken to have been read up to the clock."""
     heard = {*beginning.lanes, *ledger.carries, *(a.lane for a in accounts), *ledger.frontier.lanes}
     at_end = beginning.at_end | {lane for lane in heard if lane[0] in beginning.unsure}
-    return BatchInput(number, beginning.clock, accounts, at_end, beginning.lanes, beginning.drain, beginning.memory)
+    return BatchInput(
+        number, beginning.clock, accounts, at_end, beginning.lanes, beginning.drain, beginning.memory, beginning.read_to
+    )
 
 
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:

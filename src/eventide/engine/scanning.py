@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -33,6 +34,8 @@ class LaneAccount:
     """What each map of the source saw, in the first account of a task; see `Observer`."""
     witnessed: list[str] = field(default_factory=list)
     """Files that a witness wrote and the driver must hear of."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Files of the lane that could not be read, and why."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -51,6 +54,7 @@ class LaneAccount:
             dead=raw["dead"],
             observed=raw["observed"],
             witnessed=raw["witnessed"],
+            faults=raw["faults"],
         )
 
 
@@ -71,9 +75,15 @@ def scan_lane(
     shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, arrivals: Arrivals, chunks: Iterable[pl.DataFrame]
 ) -> LaneAccount:
     """Read one lane's chunks in order and write what the kernel found."""
-    scanner = LaneScanner(shape, lane, carry, arrivals, shape.witness(batch, lane))
-    for chunk in chunks:
-        scanner.read(chunk)
+    witness = shape.witness(batch, lane)
+    scanner = LaneScanner(shape, lane, copy.deepcopy(carry), arrivals, witness)
+    try:
+        for chunk in chunks:
+            scanner.read(chunk)
+    except BaseException:
+        if witness is not None:
+            witness.forget()
+        raise
     return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
 
 

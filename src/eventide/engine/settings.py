@@ -114,6 +114,9 @@ RULES: dict[type, dict[str, Rule]] = {
         "lane": Rule(NEW, _LANES),
         "files_per_batch": Rule(FREE, "how the stream is cut never shows"),
         "read": Rule(FREE, "rows are the same either way"),
+        "on_bad_file": Rule(
+            FREE, "files that cannot be read from now on go by the new rule; those that are dead letters stay so"
+        ),
     },
     KafkaSource: {
         **_ANY_SOURCE,

@@ -32,11 +32,21 @@ def union_of(spark: Any, feeds: list[Feed]) -> Any:
     """
     from pyspark.sql import functions as F
 
+    feeds = sorted(feeds, key=lambda feed: places(feeds).get(feed.index, len(feeds)))
     frames = [feed.frame(spark) for feed in feeds]
     wanted = {**PLACES, **_users_columns(feeds, frames)}
     beat = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").option("numPartitions", "1").load()
     frames.append(beat.select(F.lit(-1).cast("long").alias(SOURCE)))
     return united([_as(wanted, frame) for frame in frames])
+
+
+def places(feeds: list[Feed]) -> dict[int, int]:
+    """Where each source stands among those of Spark's query, by its place among ours.
+
+    A user's DataFrame may consist of several of Spark's sources, or none: such come last, and nobody asks for their place.
+    """
+    single = [feed for feed in feeds if isinstance(feed, FileFeed | KafkaFeed)]
+    return {feed.index: place for place, feed in enumerate(single)}
 
 
 def united(frames: list[Any]) -> Any:

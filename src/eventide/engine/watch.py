@@ -56,6 +56,11 @@ class All:
         """To each."""
         return [path for witness in self.witnesses for path in witness.close()]
 
+    def forget(self) -> None:
+        """To each."""
+        for witness in self.witnesses:
+            witness.forget()
+
 
 def watch_of(pipeline: Any, store: Store, generation: int) -> Watching | None:
     """The watch that a pipeline asks for, if it asks for one."""

@@ -47,6 +47,9 @@ class Witness(Protocol):
     def close(self) -> list[str]:
         """The end of what was read; the files that the driver must hear of."""
 
+    def forget(self) -> None:
+        """Undo what was written: the lane could not be read to its end, and may be read again."""
+
 
 Watch = Callable[[int, LaneId], Witness | None]
 """Who watches a lane in a batch."""

@@ -125,7 +125,7 @@ class LaneScanner:
         Before that one that lies far after the batch's clock is lowered to it, and counted: a producer whose clock is wrong would
         otherwise hold back all that comes after it, until that time has come.
         """
-        chunk = self._lowered(chunk)
+        chunk = self._beside(self._lowered(chunk))
         before = MIN_TIME if self.carry.last_arrival is None else self.carry.last_arrival
         in_order = pl.max_horizontal(pl.col(ARRIVAL).cum_max(), pl.lit(before, dtype=pl.Int64))
         raised = pl.max_horizontal(in_order, pl.lit(self.arrivals.least, dtype=pl.Int64)).alias(ARRIVAL)
@@ -143,6 +143,14 @@ class LaneScanner:
         far = pl.col(ARRIVAL) > latest
         self.found.count("lowered", int(chunk.select(far.sum()).item()))
         return chunk.with_columns(pl.when(far).then(self.arrivals.clock).otherwise(pl.col(ARRIVAL)).alias(ARRIVAL))
+
+    def _beside(self, chunk: pl.DataFrame) -> pl.DataFrame:
+        """A row that does not say when it arrived stands beside the one before it; at the start of a lane, beside the one after it."""
+        if not chunk[ARRIVAL].null_count():
+            return chunk
+        known, last = pl.col(ARRIVAL).forward_fill(), self.carry.last_arrival
+        known = known.backward_fill().fill_null(self.arrivals.clock) if last is None else known.fill_null(last)
+        return chunk.with_columns(known.alias(ARRIVAL))
 
     def _dead_letters(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Null and absurd event times join the rows that decoding gave up on; they count as activity and nothing else."""

@@ -14,9 +14,10 @@ import pyarrow as pa
 from eventide.engine.decode import Reading
 from eventide.engine.feeds import open_feed
 from eventide.engine.filefeed import FileFeed
-from eventide.engine.filereading import by_lane, chunks_of
+from eventide.engine.filereading import chunks_of
 from eventide.engine.filerows import rows_of_files
 from eventide.engine.kafkafeed import KafkaFeed
+from eventide.engine.landed import by_lane
 from eventide.engine.projection import clock_columns, mapped_columns
 from eventide.engine.union import united
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE

@@ -114,6 +114,9 @@ class LatenessWitness:
         self.store.write_table(LATENESS, self.batch, lane_name(self.lane), pl.DataFrame(lines, schema=SCHEMA, orient="row"))
         return []
 
+    def forget(self) -> None:
+        """Nothing is written before the end."""
+
 
 def _sketch(ascending: Ascending, groups: dict[int, Measured], each: int = 1) -> None:
     """Give each group's sketches its ranks, where a number stands for `each` rows.

@@ -9,10 +9,11 @@ from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
 from eventide.sources.base import Source, ahead, idle, skew
+from eventide.sources.filenames import FORMATS
 from eventide.sources.formats import ddl_columns
 
-FORMATS = ("parquet", "json", "csv", "avro")
-SUFFIXES = {"parquet": "*.parquet", "json": "*.json*", "csv": "*.csv", "avro": "*.avro"}
+PATTERN = frozenset("*?[]{}\\")
+"""What Spark would take for a pattern."""
 
 
 @without_secrets
@@ -26,6 +27,8 @@ class FileSource(Source):
     lane: str
     files_per_batch: int | None
     read: str
+    on_bad_file: str = "dead_letter"
+    """What becomes of a file that as a whole cannot be read: a dead letter, or the end of the run."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -54,12 +57,16 @@ def files(
     max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
     read: str = "auto",
+    on_bad_file: str = "dead_letter",
 ) -> FileSource:
     """Files as a stream, in order of their modification time, then path, then row.
 
     `lane` says which files are ordered among themselves: `"source"` (all of them), `"directory"` (each subdirectory of `path`), or
     `"column:NAME"`. Without an `arrival` column a row arrived when its file was last modified. `read="worker"` reads files inside
     the Python worker, `"spark"` through Spark; `"auto"` takes the worker where it can open the path.
+
+    A file that as a whole cannot be read (truncated, empty, gone, not what its name says) is one dead letter with its path, size and
+    reason, and the run goes on; `on_bad_file="stop"` stops it instead.
     """
     if format not in FORMATS:
         raise DefinitionError(f"files(format={format!r}): the formats are {', '.join(FORMATS)}.")
@@ -71,8 +78,12 @@ def files(
         raise DefinitionError(f'files(lane={lane!r}): use "source", "directory" or "column:NAME".')
     if read not in ("auto", "worker", "spark"):
         raise DefinitionError(f'files(read={read!r}): use "auto", "worker" or "spark".')
+    if on_bad_file not in ("dead_letter", "stop"):
+        raise DefinitionError(f'files(on_bad_file={on_bad_file!r}): use "dead_letter" or "stop".')
+    if PATTERN & set(str(path)):
+        raise DefinitionError(f"files({str(path)!r}): name one directory, not a pattern; all that lies below it is read.")
     return FileSource(
         name=name, path=str(path), event_time=event_time, watermark=watermark, format=format, schema=schema, lane=lane,
         arrival=arrival, idle_after=idle(name, idle_after), files_per_batch=files_per_batch, max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew),
-        time_unit=time_unit, read=read,
+        time_unit=time_unit, read=read, on_bad_file=on_bad_file,
     )  # fmt: skip

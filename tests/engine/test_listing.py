@@ -1,0 +1,259 @@
+"""What a look at a landing directory says, whatever was done to its files since they were read, or while the batch was dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from crash_driver import Here, Listed, note
+from feeding import SECOND, Feeding
+from test_second_try import Killed, Ledgered, dying
+
+import eventide as ev
+from eventide.engine.beginning import FileChanged
+from eventide.engine.filefaults import BadFile
+from eventide.engine.filefeed import FileFeed
+from eventide.engine.landed import LandedFile, list_files
+from eventide.engine.ledger import Ledger
+from eventide.engine.sparknotes import Noted, SparkNotes
+from eventide.errors import SourceUnavailable
+from eventide.kernel.scan import LaneCarry
+from eventide.model.event import end_of
+
+
+def swept(feeding: Feeding) -> bool:
+    return feeding.run.ledger.swept == end_of(feeding.run.last_clock)
+
+
+def noted(feeding: Feeding, *files: Path, there: bool = True) -> Any:
+    """A batch of these files, as Spark notes and finds it."""
+    number = feeding.run.ledger.batch + 1
+    feeding.now += SECOND
+    found = [(str(p), p.stat().st_mtime_ns // 1000) for p in files if p.exists()]
+    note(feeding.root / "state", number, [(str(p), 1_700_000_000 * SECOND) for p in files])
+    return feeding.run.batch(Listed(found), number)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("what", ["touched", "tmp", "hidden", "gone", "spared"])
+def test_what_happens_to_files_that_were_read_holds_nothing(tmp_path: Path, what: str, restarted: bool) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    first = max((tmp_path / "in/a").iterdir())
+    feeding.open()
+    noted(feeding, first)
+    if what == "touched":
+        os.utime(first, (1_800_000_000,) * 2)
+    elif what == "gone":
+        first.unlink()
+    elif what != "spared":
+        name = {"tmp": "2.parquet.tmp", "hidden": "_2.parquet"}[what]
+        (tmp_path / "in/a" / name).write_bytes(b"PAR1")
+    if restarted:
+        feeding.land("a", (2, 2, "x", 2))  # of Parquet, the oldest file says the columns
+        feeding.run.close()
+        feeding.open()
+        noted(feeding, max((tmp_path / "in/a").glob("0*.parquet")))
+    else:
+        noted(feeding)
+    assert swept(feeding)
+
+
+def test_a_file_older_than_the_last_one_is_not_taken_for_read(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.land("a", (2, 2, "x", 2))
+    old, new = sorted((tmp_path / "in/a").iterdir())
+    feeding.open()
+    noted(feeding, new)
+    assert not swept(feeding), "the older one is still to come"
+    noted(feeding, old)
+    assert swept(feeding) and feeding.rows()["in"] == 2 and feeding.rows().get("raised", 0) == 0
+
+
+def test_spark_s_log_is_read_whole_after_it_was_compacted(tmp_path: Path) -> None:
+    place = tmp_path / "checkpoint/sources/0"
+    place.mkdir(parents=True)
+
+    def lines(*entries: int) -> str:
+        return "\n".join(["v1", *(json.dumps({"path": f"file:///in/{n}%20a", "timestamp": n, "batchId": n}) for n in entries)])
+
+    (place / "9.compact").write_text(lines(*range(10)))
+    (place / "10").write_text(lines(10))
+    from eventide.engine.journal import JournalError, LocalFiles
+
+    log = SparkNotes(LocalFiles(str(tmp_path))).of(0, 5).log
+    assert log is not None
+    assert [f.path for f in log.between(-1, 10)] == [f"file:///in/{n} a" for n in range(11)]
+    assert [f.modified for f in log.between(8, 10)] == [9_000, 10_000]
+    with pytest.raises(JournalError, match=r"sources/0/11, is missing.*nobody can tell which files are new"):
+        log.between(10, 11)
+
+
+@pytest.mark.parametrize("arrival", [None, "at"])
+def test_on_a_busy_directory_lanes_are_read_up_to_the_last_look(tmp_path: Path, arrival: str | None) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    source = ev.files("p", str(tmp_path / "in"), event_time="ts", arrival=arrival, watermark=ev.ascending(), lane="column:bank")
+    feed = FileFeed.open(Here(), 0, source)
+    ledger = Ledger(carries={(0, "x"): LaneCarry(), (0, "silent"): LaneCarry()})
+    late = 1_800_000_000
+    read: list[LandedFile] = []
+    for look in range(1, 5):
+        read, unread = list_files(source.path, "parquet", source.lane), tmp_path / f"in/a/later{look}.parquet"
+        (tmp_path / "in/a/000.parquet").rename(unread) if look == 1 else unread.write_bytes(b"PAR1")
+        os.utime(unread, (late + look,) * 2)
+        reach = feed.reach(ledger, Noted({}, {}), read, (late + look) * SECOND + 7)
+        if look == 1:
+            assert reach.at_end == frozenset() and reach.read_to == {}, "nobody has looked before"
+        else:
+            assert set(reach.read_to) == {(0, "x"), (0, "silent")} and reach.at_end == frozenset()
+            assert reach.read_to[0, "x"] == (late + look - 1) * SECOND + 7
+    again = feed.reach(ledger, Noted({}, {}), read, (late + 9) * SECOND)
+    assert again.read_to == {}, "a file that the last look saw is still unread"
+
+
+def begun_with_a_bad_file(feeding: Ledgered, point: str) -> Path:
+    """A batch of one whole file and a truncated one, which dies."""
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+    feeding.land("a", (3, 3, "x", 4))
+    good, bad = sorted((feeding.root / "in/a").iterdir())
+    bad.write_bytes(bad.read_bytes()[:-9])
+    feeding.open(hook=dying(point))
+    with pytest.raises(Killed):
+        noted(feeding, good, bad)
+    feeding.run.close()
+    return bad
+
+
+@pytest.mark.parametrize("change", ["mended", "gone", "spared"])
+@pytest.mark.parametrize("point", ["begun", "deliver"])
+def test_a_file_that_is_a_dead_letter_stays_one_when_the_batch_is_run_again(tmp_path: Path, point: str, change: str) -> None:
+    feeding = Ledgered(tmp_path)
+    bad = begun_with_a_bad_file(feeding, point)
+    size = bad.stat().st_size
+    if change == "mended":
+        feeding.land("b", (3, 3, "x", 4))
+        max((tmp_path / "in/b").iterdir()).rename(bad)
+    elif change == "gone":
+        bad.unlink()
+    feeding.open()
+    noted(feeding, tmp_path / "in/a/000.parquet", bad)
+    assert (feeding.rows()["in"], feeding.rows()["dead"]) == (3, 1)
+    letters = [row for row in feeding.said("dead") if row["reason"].startswith("the file")]
+    letter = letters[-1]
+    assert json.loads(letter["raw"]) == {"path": str(bad), "size": size}
+    assert f"({size:,} bytes) cannot be read: Parquet magic bytes not found" in letter["reason"]
+    assert swept(feeding)
+
+
+def test_a_whole_file_that_cannot_be_read_on_the_second_try_stops_the_run_in_words(tmp_path: Path) -> None:
+    feeding = Ledgered(tmp_path)
+    begun_with_a_bad_file(feeding, "deliver")
+    good = tmp_path / "in/a/000.parquet"
+    good.write_bytes(b"\0" * good.stat().st_size)
+    feeding.land("a", (20, 20, "x", 2))
+    feeding.open()
+    with pytest.raises(FileChanged, match=r"000.parquet, one of its files, could be read then; now .*Put the file back"):
+        noted(feeding, good, tmp_path / "in/a/001.parquet")
+
+
+def test_the_rows_of_a_bad_file_are_nowhere_not_even_in_the_archive(tmp_path: Path) -> None:
+    """The fault lies in the last of three row groups: by then the first are read, judged and archived."""
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    path = tmp_path / "in/a/000.parquet"
+    rows = pl.concat([pl.read_parquet(path)] * 3)
+    rows.write_parquet(path, row_group_size=1, compression="zstd")
+    body = bytearray(path.read_bytes())
+    import pyarrow.parquet as pq
+
+    column = pq.ParquetFile(path).metadata.row_group(2).column(3)
+    start = column.dictionary_page_offset or column.data_page_offset
+    body[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(bytes(body))
+    feeding.land("a", (2, 2, "x", 2))
+    pipe = feeding.pipeline()
+    kept = ev.Pipeline("bad", *pipe.outputs, state=str(tmp_path / "state"), buckets=1, archive=str(tmp_path / "archive"))
+    feeding.open(kept)
+    noted(feeding, *sorted((tmp_path / "in/a").iterdir()))
+    assert (feeding.rows()["in"], feeding.rows()["dead"]) == (2, 1)
+    archived = pl.concat([pl.read_parquet(f) for f in (tmp_path / "archive").rglob("*.parquet")], how="diagonal")
+    assert sorted(archived["paise"].to_list(), key=str) == [2, None]
+
+
+def test_a_file_that_spark_took_and_that_is_gone_is_a_dead_letter(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+    noted(feeding, tmp_path / "in/a/000.parquet", tmp_path / "in/a/was here.parquet")
+    (letter,) = feeding.said("dead")
+    assert json.loads(letter["raw"]) == {"path": str(tmp_path / "in/a/was here.parquet"), "size": None}
+    assert "cannot be read: it is gone" in letter["reason"] and swept(feeding)
+
+
+def test_a_bad_file_stops_the_run_where_the_source_says_so_and_mended_it_goes_on(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path, on_bad_file="stop")
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.land("a", (2, 2, "x", 2))
+    good, bad = sorted((tmp_path / "in/a").iterdir())
+    whole = bad.read_bytes()
+    bad.write_bytes(b"")
+    feeding.open()
+    with pytest.raises(
+        BadFile, match=r"001.parquet \(0 bytes\) cannot be read: it is empty. Nothing of this batch was delivered"
+    ):
+        noted(feeding, good, bad)
+    feeding.run.close()
+    bad.write_bytes(whole)
+    feeding.open()
+    noted(feeding, good, bad)
+    assert feeding.rows()["in"] == 2 and feeding.rows().get("dead", 0) == 0
+
+
+def test_storage_that_does_not_answer_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+
+    def down(*_: object, **__: object) -> Any:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr("eventide.engine.filereading._parquet", down)
+    monkeypatch.setattr("eventide.engine.filefaults._opened", down)
+    with pytest.raises(SourceUnavailable, match="cannot be read now, so that nobody knows what is in it: the disk is on fire"):
+        noted(feeding, tmp_path / "in/a/000.parquet")
+
+
+def test_a_bad_file_does_not_move_the_arrivals_of_those_after_it(tmp_path: Path) -> None:
+    """Where a column says when rows arrived, a bad file says nothing: its own time would raise all that follow it."""
+    feeding = Feeding(tmp_path)
+    for second in (1, 2, 3):
+        feeding.land("a", (second, second, "x", second))
+    files = sorted((tmp_path / "in/a").iterdir())
+    files[1].write_bytes(b"nothing")
+    os.utime(files[1], (1_700_000_001,) * 2)
+    feeding.open()
+    noted(feeding, *files)
+    carry = feeding.run.ledger.carries[0, "a"]
+    assert carry.last_arrival == 1_700_000_003 * SECOND and feeding.rows()["dead"] == 1
+
+
+def test_a_file_that_grows_after_it_was_read_is_told(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    first = tmp_path / "in/a/000.parquet"
+    feeding.open()
+    noted(feeding, first)
+    first.write_bytes(first.read_bytes() + b"more")
+    with pytest.warns(ev.LossWarning, match=r"000.parquet was read when it had .* what came since is not read.*rename them"):
+        noted(feeding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        noted(feeding)
+    assert swept(feeding)
