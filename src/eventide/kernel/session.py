@@ -71,7 +71,6 @@ class SessionFiring:
         self.counts: Counter[str] = Counter()
         self.causes: Counter[str] = Counter()
         self.panes: list[dict[str, Any]] = []
-        self.ended: list[dict[str, Any]] = []
 
     def run(self, rows: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
         """Take swept rows (with W at their position) into the stored sessions; gives the sessions to store next."""
@@ -275,9 +274,11 @@ class SessionFiring:
     def _say(self, shot: Shot, values: dict[str, Any]) -> None:
         if not values.pop("__holds", True) and shot.condition:
             return
-        if shot.condition:
-            shot.session.pending = 0
         session, output = shot.session, self.output
+        if shot.condition:
+            session.pending = 0
+            if output.accumulation == DISCARDING:
+                session.fragments, session.rows = [], 0
         here = next((s for s in session.said if (s["start"], s["end"]) == shot.bounds), None)
         if output.accumulation != DISCARDING:
             if here and len(session.said) == 1 and same_values(here["values"], values):
