@@ -1,5 +1,4 @@
-"""In step with the oracle, pane by pane, early ones and timers too: each batch reads all that has arrived by its clock, and at its end
-the oracle looks at its triggers by the same clock.
+"""In step with the oracle, pane by pane, early ones and timers too.
 
 Streams are small and dense, so that times meet the edges: a row at W = end, at W = end + A, a gap apart, a timer due at this very clock.
 """
@@ -10,167 +9,98 @@ import os
 import random
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 import pytest
 from agreement import alike
-from inline import KINDS, Table, read_back
+from inline import KINDS, Table
+from instep import Said, engine_says, oracle_says
 
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, Engine
-from eventide.engine.scanning import LaneAccount, scan_lane
-from eventide.kernel.columns import ARRIVAL, END, SLICE, TIME
-from eventide.kernel.scan import Arrivals, LaneCarry
+from eventide.engine import settling
 from eventide.model import aggregate
-from eventide.model.event import Event, LaneId
+from eventide.model.event import Event
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.policy import ACCUMULATING, DISCARDING, RETRACTING
-from eventide.model.reference import Reference
-from eventide.model.time import MAX_TIME
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
 from eventide.model.watermark import Bounded
 from eventide.model.window import Session, Sliding
-from eventide.testing.spark import event_chunk
 
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
-LANES = ("a", "b")
 TABLES = (Table(), Table(()), Table(("key", "region"), {**KINDS, "region": pl.Int32()}))
 EARLY = (None, Every(2), Every(3), After(1), After(2), EveryRows(2), EveryRows(3), When("n >= 2"), When("s > 40"))
 LATE = (PerBatch(), PerRow(), EveryRows(2), After(1), After(2), Every(2), AtExpiry())
 AGGREGATES = (("n", aggregate.count()), ("s", aggregate.sum("value")), ("c", aggregate.collect("value")))
+ADDITIVE = (ACCUMULATING, DISCARDING, RETRACTING)
 
 
 def small_plan(rng: random.Random, window: Any) -> Plan:
     outputs = tuple(
-        OutputPlan(f"out{i}", rng.choice([0, 1, 2, 4]), rng.choice([ACCUMULATING, DISCARDING, RETRACTING]), rng.choice(EARLY), rng.choice(LATE))
+        OutputPlan(f"out{i}", rng.choice([0, 1, 2, 4]), rng.choice(ADDITIVE), rng.choice(EARLY), rng.choice(LATE))
         for i in range(2)
-    )  # fmt: skip
-    idle, advance = rng.choice([None, None, 2, 4]), rng.choice(["hold", "hold", "advance"])
-    source = SourcePlan(Bounded(rng.choice([0, 1, 2])), LANES, idle)
-    return Plan((source,), window, AGGREGATES, outputs, rng.choice([None, None, None, 3]), advance)
+    )
+    lanes = rng.choice([(("a", "b"),), (("a",), ("b",)), (("a",), ())])
+    sources = tuple(SourcePlan(Bounded(rng.choice([0, 1, 2])), known, rng.choice([None, None, 2, 4])) for known in lanes)
+    return Plan(
+        sources, window, AGGREGATES, outputs, rng.choice([None, None, None, 3]), rng.choice(["hold", "hold", "advance"])
+    )
 
 
-def small_stream(rng: random.Random, rows: int = 24) -> list[Event]:
-    """Event times and arrivals from a few instants, most of them in order."""
-    events, offsets, now = [], dict.fromkeys(LANES, 0), 0
+def small_stream(rng: random.Random, sources: int, rows: int = 24) -> list[Event]:
+    """Event times and arrivals from a few instants, most of them in order; b is a lane of the last source."""
+    events, offsets, now = [], Counter[str](), 0
     for _ in range(rows):
         now += rng.choice([0, 0, 1, 1, 3])
-        lane = rng.choice(LANES)
+        lane = rng.choice("ab")
         time = None if rng.random() < 0.05 else now - rng.choice([0, 0, 1, 2, 3, 5, 8])
-        row = {"value": rng.choice([1, 5, 20, None]), "id": str(rng.randrange(8)), "region": rng.choice([1, None])}
-        event = Event(now, time, rng.choice(["k", "k", None]), row, 0, lane, offsets[lane], dedupe_key=row["id"])
+        row = {"value": rng.choice([1, 5, 20, None]), "region": rng.choice([1, None])}
+        key, copy, source = rng.choice(["k", "k", None]), str(rng.randrange(8)), sources - 1 if lane == "b" else 0
+        events.append(Event(now, time, key, row, source, lane, offsets[lane], dedupe_key=copy))
         offsets[lane] += 1
-        events.append(event)
     return sorted(events, key=lambda e: e.position)
 
 
-Said = list[tuple[Any, ...]]
-
-
-def engine_says(
-    plan: Plan, events: Sequence[Event], clocks: Sequence[int], table: Table, root: str
-) -> tuple[list[dict[str, Said]], Any]:
-    engine = table.engine(plan, root, buckets=1 + len(events) % 2)
-    ledger, batches, read = engine.first_ledger(), [], dict.fromkeys([(0, lane) for lane in LANES], 0)
-    for number, clock in enumerate([*clocks, clocks[-1]]):
-        accounts = []
-        for lane in read:
-            rows = [e for e in events if e.lane_id == lane and e.arrival <= clock][read[lane] :]
-            if rows:
-                carry, arrivals = ledger.carries.get(lane, LaneCarry()), Arrivals.of(lane, ledger.swept, clock)
-                chunk = event_chunk(rows, dict(table.kinds))
-                account = scan_lane(engine.shape, engine.store, number, lane, carry, arrivals, [chunk])
-                accounts.append(LaneAccount.from_json(account.to_json()))
-                read[lane] += len(rows)
-        drain = number == len(clocks)
-        known: frozenset[LaneId] = frozenset(read)
-        result = engine.process(ledger, BatchInput(number, clock, accounts, known, known, drain))
-        ledger = Ledger.from_json(result.ledger.to_json())
-        engine.store.delete(result.garbage)
-        nothing_outlives_its_use(engine, ledger)
-        batches.append({o.name: [_mine(r, plan, table) for r in read_back(engine, result.panes[o.name])] for o in plan.outputs})
-    return batches, ledger
-
-
-def nothing_outlives_its_use(engine: Engine, ledger: Ledger) -> None:
-    """A window's state is kept until W >= end + the largest A, rows until they are swept; no file without a part, nothing after a drain."""
-    assert set(engine.store.files("data")) == {p.path for p in ledger.parts}
-    plan, now = engine.shape.plan, ledger.frontier.watermark
-    widest = max(o.allowed for o in plan.outputs)
-    if now == MAX_TIME:
-        assert ledger.parts == []
-    for part in ledger.parts:
-        (frame,) = engine.store.read([part])
-        if part.kind in ("rows", "firsts"):
-            assert ledger.swept is not None and frame[ARRIVAL].max() >= ledger.swept[0]
-        elif now is not None and part.kind == "partial" and isinstance(plan.window, Sliding):
-            assert plan.window.last_end(frame[SLICE].max()) + widest > now
-        elif now is not None and part.kind == "book":
-            assert frame[END].max() + widest > now
-        elif now is not None and part.kind == "sessions":
-            assert frame[END].min() + next(o.allowed for o in plan.outputs if o.name == part.output) > now
-        elif now is not None and part.kind == "kept":
-            assert frame[TIME].min() + plan.dedupe_within > now
-
-
-def oracle_says(plan: Plan, events: Sequence[Event], clocks: Sequence[int]) -> tuple[list[dict[str, Said]], Reference]:
-    """The same, one event at a time; a batch has one clock, read when it begins, by which its timers are set."""
-    ref, batches, read = Reference(plan), [], 0
-    for number, clock in enumerate([*clocks, clocks[-1]]):
-        before = len(ref.panes)
-        ref.state.clock = clock
-        while read < len(events) and events[read].arrival <= clock:
-            ref.event(events[read])
-            read += 1
-        if number == len(clocks):
-            ref.drain()
-        else:
-            ref.pass_time(clock)
-            ref.look(clock)
-        said: dict[str, Said] = {o.name: [] for o in plan.outputs}
-        for pane in ref.panes[before:]:
-            said[pane.output].append((pane.window, pane.key, pane.sequence, pane.op, pane.timing, *pane.values.values()))
-        batches.append(said)
-    return batches, ref
-
-
-def _mine(row: dict[str, Any], plan: Plan, table: Table) -> tuple[Any, ...]:
-    values = [row[name] for name, _ in plan.aggregates]
-    return ((row["window_start"], row["window_end"]), table.key_of(row), row["sequence"], row["op"], row["timing"], *values)
-
-
-def by_window(panes: Said, plan: Plan, *, nothing: bool) -> dict[Any, Said]:
+def by_window(panes: Said, *, deltas: bool) -> dict[Any, Said]:
     """Panes of each window and key in their order; in deltas a sum of nothing is nothing, whether it is called 0 or null."""
     found: dict[Any, Said] = defaultdict(list)
     for window, key, *rest in panes:
-        values = [0 if v is None and nothing else v for v in rest]
-        found[window, key].append(tuple(values))
+        found[window, key].append(tuple(0 if v is None and deltas else v for v in rest))
     return found
 
 
 def in_step(seed: int, window: Any) -> None:
     rng = random.Random(seed)
-    plan, table, events = small_plan(rng, window(rng)), rng.choice(TABLES), small_stream(rng)
+    plan, table = small_plan(rng, window(rng)), rng.choice(TABLES)
+    events = small_stream(rng, len(plan.sources))
     clocks = sorted({rng.randint(0, events[-1].arrival) for _ in range(8)} | {events[-1].arrival})
+    compared(plan, events, clocks, table, rng.choice([1, 2]), (True, rng.random() < 0.5))
+
+
+def compared(
+    plan: Plan, events: list[Event], clocks: list[int], table: Table, buckets: int = 1, diverts: Any = (True, True)
+) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as root:
-        mine, ledger = engine_says(plan, events, clocks, table, root)
-    theirs, ref = oracle_says(plan, table.as_the_oracle_sees(events), clocks)
-    for number, (ours, oracles) in enumerate(zip(mine, theirs, strict=True)):
-        for output in plan.outputs:
-            nothing = output.accumulation == DISCARDING
-            a, b = by_window(ours[output.name], plan, nothing=nothing), by_window(oracles[output.name], plan, nothing=nothing)
-            assert a.keys() == b.keys(), (seed, number, output, a, b)
-            assert all(alike(a[at], b[at]) for at in a), (seed, number, output, a, b)
-    for index, output in enumerate(plan.outputs):
-        counts = ledger.outputs[output.name]
-        for verdict in ("on_time", "admitted", "refused"):
-            assert counts[verdict] == ref.state.pairs[index][verdict]
-            assert counts[f"rows_{verdict}"] == ref.state.worst[index][verdict]
-    assert Counter({k: ledger.rows[k] for k in ("in", "dead", "duplicates")}) == Counter(
-        {k: ref.state.rows[k] for k in ("in", "dead", "duplicates")}
-    )
+        mine = engine_says(plan, events, clocks, table, root, buckets, diverts)
+    theirs = oracle_says(plan, table.as_the_oracle_sees(events), clocks)
+    for output, keeps in zip(plan.outputs, diverts, strict=True):
+        deltas = output.accumulation == DISCARDING
+        for number, (ours, oracles) in enumerate(zip(mine.panes, theirs.panes, strict=True)):
+            a, b = by_window(ours[output.name], deltas=deltas), by_window(oracles[output.name], deltas=deltas)
+            assert a.keys() == b.keys(), (number, output, a, b)
+            assert all(alike(a[at], b[at]) for at in a), (number, output, a, b)
+        assert sorted(mine.late[output.name]) == (sorted(theirs.late[output.name]) if keeps else []), output
+        verdicts = {
+            name: n for name, n in mine.verdicts[output.name].items() if n and not name.startswith(("panes", "rows_late"))
+        }
+        assert verdicts == dict(theirs.verdicts[output.name]), output
+        late = mine.verdicts[output.name]
+        assert late["rows_late_behind_lane"] + late["rows_late_without_lane"] == late["rows_admitted"] + late["rows_refused"]
+        assert late["panes"] == sum(len(batch[output.name]) for batch in mine.panes)
+    assert all(mine.rows[what] == theirs.rows[what] for what in ("in", "dead", "duplicates", "markers"))
+    assert mine.rows["ahead"] + mine.rows["judged"] == theirs.rows["judged"]
+    assert {place: +counts for place, counts in mine.by_source.items()} == {
+        p: +counts for p, counts in theirs.by_source.items()
+    }
 
 
 def a_session(rng: random.Random) -> Session:
@@ -188,5 +118,47 @@ def test_sessions_in_step(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_windows_in_step(seed: int) -> None:
+def test_windows_in_step(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are merged when more than so many are read together: always, often, or hardly ever in streams this small."""
+    monkeypatch.setattr(settling, "COMPACT_ABOVE", (0, 1, 8)[seed % 3])
     in_step(seed, a_grid)
+
+
+def example(window: Any, rows: list[tuple[int, int, str]], clocks: list[int], outputs: list[dict[str, Any]]) -> None:
+    """Rows of one lane, each with its arrival, event time and key, worth 1, 2, 4, …; W is the largest event time."""
+    events = [Event(at, time, key, {"value": 2**i}, 0, "a", i) for i, (at, time, key) in enumerate(rows)]
+    named = tuple(OutputPlan(f"out{i}", **output) for i, output in enumerate(outputs))
+    plan = Plan((SourcePlan(Bounded(0), ("a",)),), window, AGGREGATES, named)
+    compared(plan, events, clocks, Table(), diverts=(True,) * len(named))
+
+
+@pytest.mark.parametrize("w", [3, 4, 6, 7])
+@pytest.mark.parametrize("window", [Sliding(4, 4), Session(2)], ids=str)
+def test_the_edges_of_closing_and_refusing(window: Any, w: int) -> None:
+    """W = end - 1, end, end + A - 1 and end + A, for a window, and for a session that is joined, touched, or there alone."""
+    outputs = [
+        {"allowed": allowed, "late": late, "accumulation": a}
+        for late in LATE
+        for allowed, a in zip((0, 3, 3), ADDITIVE, strict=True)
+    ]
+    rows = [(at, time, key) for key in "abcd" for at, time in ((1, 0), (2, 1), (3, 2))]
+    rows += [(4, w, "z"), *((at, time, key) for at in (5, 6) for key, time in zip("abcde", (0, 1, 2, 4, 0), strict=True))]
+    example(window, sorted(rows, key=lambda r: r[0]), [3, 4, 5, 6, 8], outputs)
+
+
+@pytest.mark.parametrize("window", [Sliding(4, 4), Sliding(4, 2), Session(2)], ids=str)
+def test_a_late_row_alone_in_its_window_and_its_batch(window: Any) -> None:
+    rows = [(1, 50, "k"), (2, 1, "k"), (3, 13, "k"), (4, 2, "k"), (5, 49, "k")]
+    example(window, rows, [1, 2, 3, 4, 5, 9], [{"allowed": 60, "late": late} for late in LATE])
+
+
+@pytest.mark.parametrize("window", [Sliding(20, 10), Session(3), Session(9)], ids=str)
+def test_timers_counts_and_conditions_while_a_window_is_open(window: Any) -> None:
+    """Rows now and then, batches with none between them, and sessions that grow, touch and merge while a timer runs."""
+    rows = [(1, 1, "k"), (2, 4, "k"), (3, 2, "l"), (8, 6, "k"), (9, 7, "l"), (12, 8, "k"), (13, 1, "k"), (20, 10, "k")]
+    example(
+        window,
+        rows,
+        [*range(1, 22)],
+        [{"allowed": 2, "early": early, "accumulation": a} for early in EARLY[1:] for a in (DISCARDING, RETRACTING)],
+    )

@@ -115,7 +115,8 @@ class SessionFiring:
         ).fill_null(False)
         waits = isinstance(self.output.early, Every | After | When | EveryRows) or not isinstance(self.output.late, PerRow)
         moved = pl.col(END) <= (UNSEEN if self.moment.now is None else self.moment.now)
-        scope = touched | state.select(moved | (pl.lit(waits) & (pl.col(PENDING) > 0))).to_series()
+        paced = (pl.col(DUE) <= self.moment.clock).fill_null(False)  # a timer keeps its pace whether or not rows came
+        scope = touched | state.select(moved | paced | (pl.lit(waits) & (pl.col(PENDING) > 0))).to_series()
         return state.filter(scope), state.filter(~scope)
 
     def _load(self, state: pl.DataFrame, keys: list[str]) -> None:
