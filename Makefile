@@ -38,9 +38,9 @@ walls: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
 
-# Long proofs. Each says its figures (-s); together they take about an hour on two cores.
-.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory
-soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory ## every long proof, one after the other
+# Long proofs. Each says its figures (-s); together they take about an hour on two cores, the hunt for faults some hours more.
+.PHONY: soak soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-faults
+soak: soak-cuts soak-spark soak-crash soak-cluster soak-memory soak-faults ## every long proof, one after the other
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -57,6 +57,9 @@ soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopbac
 
 soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
 	$(BIN)/pytest -m soak -s tests/engine/test_memory.py
+
+soak-faults: $(STAMP)  ## some 2,200 faults put into model, kernel and micro-batch: which of them no test without Spark finds
+	$(BIN)/python tests/faults/hunt.py $(FAULTS)
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo
