@@ -46,7 +46,7 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/measure tests/reconcile tests/sinks/test_in_a_run.py
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks soak-feeds
+SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
@@ -80,6 +80,9 @@ soak-install: $(STAMP) ## the wheel in a clean environment made by pip: demo, ru
 
 soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults on the line to each server; 2.4 GB of text in one delivery
 	$(BIN)/pytest -m soak -s tests/sinks
+
+soak-faults: $(STAMP)  ## some 2,200 faults put into model, kernel and micro-batch: which of them no test without Spark finds
+	$(BIN)/python tests/faults/hunt.py $(FAULTS)
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo

@@ -160,12 +160,16 @@ class Firing:
             self._track(seen, pl.col(DUE))
             return merged.filter(seen.select(fresh >= trigger.rows).to_series())
         if isinstance(trigger, When):
-            values = aggregate.finish(merged, self.shape.plan.aggregates)
-            return merged.filter(seen.select(fresh > 0).to_series() & holds(trigger.condition, values))
+            return merged.filter(seen.select(fresh > 0).to_series() & holds(trigger.condition, self._to_say(merged)))
         if not isinstance(trigger, Every | After):
             self._track(seen, pl.col(DUE))
             return merged.head(0)
         return self._timed(merged, seen, trigger, fresh)
+
+    def _to_say(self, merged: pl.DataFrame) -> pl.DataFrame:
+        """The values that a firing would emit now: totals, or in a discarding output what came since the last."""
+        names = [name for name, _ in self.shape.plan.aggregates]
+        return self._deltas(self._beside_book(self._finished(merged).drop(DUE), names), names)
 
     def _timed(self, merged: pl.DataFrame, seen: pl.DataFrame, trigger: Every | After, fresh: pl.Expr) -> pl.DataFrame:
         clock = self.moment.clock

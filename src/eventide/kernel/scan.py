@@ -9,7 +9,7 @@ import polars as pl
 
 from eventide.kernel import aggregate
 from eventide.kernel.clock import LaneClock
-from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, ROWS, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
+from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
 from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
 from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
@@ -275,7 +275,8 @@ class LaneScanner:
     def _merge_partials(self) -> None:
         if len(self.found.partials) > 1:
             by = [SLICE, *self.shape.keys, SEEN]
-            merged = aggregate.merge(pl.concat(self.found.partials), by, self.shape.plan.aggregates)
+            parts = pl.concat(self.found.partials)
+            merged = aggregate.merge(parts, by, self.shape.plan.aggregates).select(parts.columns)
             self.found.partials = [merged]
             self._held = len(merged)
 
@@ -295,8 +296,3 @@ def _time_range(window: Window) -> tuple[int, int]:
     """Event times whose windows an int64 can hold."""
     span = window.gap if isinstance(window, Session) else window.size + window.slide + window.offset
     return UNSEEN + 2 * span, MAX_TIME - (window.gap if isinstance(window, Session) else window.size)
-
-
-def rows_in(partials: list[pl.DataFrame]) -> int:
-    """How many rows went into partials."""
-    return int(sum(part[ROWS].sum() for part in partials))

@@ -71,7 +71,6 @@ class SessionFiring:
         self.counts: Counter[str] = Counter()
         self.causes: Counter[str] = Counter()
         self.panes: list[dict[str, Any]] = []
-        self.ended: list[dict[str, Any]] = []
 
     def run(self, rows: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
         """Take swept rows (with W at their position) into the stored sessions; gives the sessions to store next."""
@@ -116,7 +115,8 @@ class SessionFiring:
         ).fill_null(False)
         waits = isinstance(self.output.early, Every | After | When | EveryRows) or not isinstance(self.output.late, PerRow)
         moved = pl.col(END) <= (UNSEEN if self.moment.now is None else self.moment.now)
-        scope = touched | state.select(moved | (pl.lit(waits) & (pl.col(PENDING) > 0))).to_series()
+        paced = (pl.col(DUE) <= self.moment.clock).fill_null(False)  # a timer keeps its pace whether or not rows came
+        scope = touched | state.select(moved | paced | (pl.lit(waits) & (pl.col(PENDING) > 0))).to_series()
         return state.filter(scope), state.filter(~scope)
 
     def _load(self, state: pl.DataFrame, keys: list[str]) -> None:
@@ -275,9 +275,11 @@ class SessionFiring:
     def _say(self, shot: Shot, values: dict[str, Any]) -> None:
         if not values.pop("__holds", True) and shot.condition:
             return
-        if shot.condition:
-            shot.session.pending = 0
         session, output = shot.session, self.output
+        if shot.condition:
+            session.pending = 0
+            if output.accumulation == DISCARDING:
+                session.fragments, session.rows = [], 0
         here = next((s for s in session.said if (s["start"], s["end"]) == shot.bounds), None)
         if output.accumulation != DISCARDING:
             if here and len(session.said) == 1 and same_values(here["values"], values):
