@@ -16,7 +16,7 @@ class Listener:
 
     def __call__(self, panes: pa.Table, delivery: Delivery) -> None:
         for row in rows(panes):
-            row["op"] = {"insert": "+I", "retract": "-D"}[row["op"]]
+            row["op"] = "-D" if row["op"] == "retract" else "+U" if row["sequence"] else "+I"
             self.current.apply(row)
             self.retracted += [row["window_id"]] if row["op"] == "-D" else []
 
