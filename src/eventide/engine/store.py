@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from eventide.errors import EventideError
 from eventide.model.event import LaneId
+from eventide.sinks.chunks import narrowed
 
 TRIAL = ".trial-"
 LONGEST = 150
@@ -112,7 +113,7 @@ class Store:
         for path in paths:
             for batch in self._open(path).iter_batches(batch_size=65_536):
                 table = pa.Table.from_batches([batch])
-                yield from (table if schema is None else table.select(schema.names).cast(schema)).to_batches()
+                yield from (table if schema is None else narrowed(table.select(schema.names), schema)).to_batches()
 
     def count(self, path: str) -> int:
         """How many rows a file holds, by its own footer."""

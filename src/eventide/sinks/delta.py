@@ -12,6 +12,7 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.chunks import narrowed
 from eventide.sinks.deltafiles import DeltaFiles
 from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
@@ -108,7 +109,7 @@ class DeltaWriter(LakeWriter):
         table, shape = self.table(), self.shape
         assert shape is not None
         rows = pa.table(table.to_pyarrow_table(filters=[(shape.meta("generation"), "<", generation)]))
-        rows = rows.select(shape.schema.names).cast(shape.schema)
+        rows = narrowed(rows.select(shape.schema.names), shape.schema)
         gone = outdated(rows, shape, generation, span)
         if gone.num_rows:
             same = " and ".join(f"t.{quote(name)} = s.{quote(name)}" for name in shape.identity)
@@ -184,7 +185,8 @@ class DeltaSink:
     def read(self, shape: PaneShape) -> pa.Table:
         """What stands now."""
         table = need("deltalake", "delta").DeltaTable(self.path, storage_options=dict(self.storage_options) or None)
-        return current(pa.table(table.to_pyarrow_table()).select(shape.schema.names).cast(shape.schema), shape)
+        stored = pa.table(table.to_pyarrow_table()).select(shape.schema.names)
+        return current(narrowed(stored, shape.schema), shape)
 
 
 def _prepared(writer: DeltaWriter) -> DeltaWriter:

@@ -12,6 +12,7 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.chunks import narrowed
 from eventide.sinks.icebergfiles import IcebergFiles, Snapshots, expire
 from eventide.sinks.lake import claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
@@ -130,7 +131,7 @@ class IcebergWriter(LakeWriter):
         assert shape is not None
         table, age = self.table(), shape.meta("generation")
         older = expressions.LessThan(age, generation)
-        rows = table.scan(row_filter=older).to_arrow().select(shape.schema.names).cast(shape.schema)
+        rows = narrowed(table.scan(row_filter=older).to_arrow().select(shape.schema.names), shape.schema)
         gone = outdated(rows, shape, generation, span)
         if gone.num_rows:
             windows = list(dict.fromkeys(gone[shape.meta("window_id")].to_pylist()))
@@ -158,7 +159,7 @@ class IcebergWriter(LakeWriter):
             with changes.update_schema(allow_incompatible_changes=True) as change:
                 change.union_by_name(columns)
             for batch in panes:
-                changes.append(pa.Table.from_batches([batch]).select(columns.names).cast(columns))
+                changes.append(narrowed(pa.Table.from_batches([batch]).select(columns.names), columns))
             changes.set_properties(labelled(shape, generation))
 
     def look_after(self) -> None:
@@ -226,7 +227,7 @@ class IcebergSink:
     def read(self, shape: PaneShape) -> pa.Table:
         """What stands now."""
         stored = self.catalog().load_table(self.table).scan().to_arrow()
-        return current(stored.select(shape.schema.names).cast(shape.schema), shape)
+        return current(narrowed(stored.select(shape.schema.names), shape.schema), shape)
 
 
 def _prepared(writer: IcebergWriter) -> IcebergWriter:

@@ -13,6 +13,7 @@ import pyarrow.types as kinds
 
 from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks.base import Held
+from eventide.sinks.chunks import narrowed
 from eventide.sinks.shape import PaneShape
 
 LASTING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
@@ -65,10 +66,10 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m|↳")
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """A file written before an aggregate was added, with nulls where it knows nothing."""
-    columns = [
-        table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    columns = {
+        f.name: table.column(f.name) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
+    }
+    return narrowed(pa.table(columns), schema)
 
 
 SIGNATURE, GENERATION = "eventide.signature", "eventide.generation"

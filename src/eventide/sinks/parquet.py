@@ -22,6 +22,7 @@ from eventide.errors import SinkError
 from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
+from eventide.sinks.chunks import narrowed
 from eventide.sinks.lake import file_error, fitted, same_kind
 from eventide.sinks.ranked import current, emitted, first_of_each, highest, outdated, retracts
 from eventide.sinks.retry import Retry
@@ -201,7 +202,7 @@ class ParquetWriter(TableWriter):
         for name in self.folder.names(self.log):
             self.folder.remove(f"{self.log}/{name}")
         for number, batch in enumerate(panes):
-            rows = pa.Table.from_batches([batch]).select(shape.schema.names).cast(shape.schema)
+            rows = narrowed(pa.Table.from_batches([batch]).select(shape.schema.names), shape.schema)
             self.folder.write(f"{self.log}/{number:06d}-{_name(delivery)}.parquet", rows)
         self._show(_standing(self.folder, shape, self.log))
         self.folder.note({"generation": generation, "signature": shape.signature, "log": self.log})

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from eventide.sinks import plain
+from eventide.sinks.chunks import pieces
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -22,9 +23,9 @@ ROWS = 50_000
 def encode(table: pa.Table, order: list[str]) -> Iterator[pa.Buffer]:
     """The rows of a table as COPY wants them, with the columns in the given order; without header and trailer."""
     table = table.select(order)
-    for start in range(0, table.num_rows, ROWS):
-        columns = [column.combine_chunks() for column in table.slice(start, ROWS).columns]
-        count = len(columns[0])
+    for part in (piece for start in range(0, table.num_rows, ROWS) for piece in pieces(table.slice(start, ROWS))):
+        columns = [column.combine_chunks() for column in part.columns]
+        count = part.num_rows
         cells: list[Any] = [_bytes(np.full(count, len(columns), ">i2"))]
         for column in columns:
             cells += _cells(column)

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.sinks.base import Span
+from eventide.sinks.chunks import narrowed, taken
 from eventide.sinks.shape import PaneShape
 
 
@@ -26,7 +27,7 @@ def emitted(panes: Iterable[pa.RecordBatch], shape: PaneShape) -> pa.Table:
     keys = [name for name, kind in shape.keys if not pa.types.is_nested(kind)]
     order = pl.DataFrame(pl.from_arrow(table.select([shape.meta("window_end"), *keys]))).with_row_index("eventide_row")
     place = order.sort([shape.meta("window_end"), *keys, "eventide_row"])["eventide_row"]
-    return table if place.is_sorted() else table.take(place.to_arrow())
+    return table if place.is_sorted() else taken(table, place.to_arrow())
 
 
 def rank_columns(shape: PaneShape) -> tuple[str, str, str]:
@@ -46,13 +47,13 @@ def highest(panes: pa.Table, shape: PaneShape) -> pa.Table:
     kept = order.sort([*identity, *rank, "eventide_row"], descending=ascending).unique(
         identity, keep="first", maintain_order=True
     )
-    return panes.take(kept["eventide_row"].to_arrow())
+    return taken(panes, kept["eventide_row"].to_arrow())
 
 
 def first_of_each(rows: pa.Table, identity: tuple[str, ...]) -> pa.Table:
     """The first row of each identity, in the order in which they came."""
     order = pl.DataFrame(pl.from_arrow(rows.select(list(identity)))).with_row_index("eventide_row")
-    return rows.take(order.unique(list(identity), keep="first", maintain_order=True)["eventide_row"].to_arrow())
+    return taken(rows, order.unique(list(identity), keep="first", maintain_order=True)["eventide_row"].to_arrow())
 
 
 def current(panes: pa.Table, shape: PaneShape) -> pa.Table:
@@ -61,7 +62,7 @@ def current(panes: pa.Table, shape: PaneShape) -> pa.Table:
     if shape.accumulation == "discarding":
         return _added(standing, shape)
     frame = pl.DataFrame(pl.from_arrow(standing.select([shape.meta("op")]))).with_row_index("eventide_row")
-    return standing.take(frame.filter(pl.col(shape.meta("op")) == "insert")["eventide_row"].to_arrow())
+    return taken(standing, frame.filter(pl.col(shape.meta("op")) == "insert")["eventide_row"].to_arrow())
 
 
 def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:
@@ -74,7 +75,7 @@ def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:
         *(getattr(pl.col(name), shape.added_by(name))() for name in shape.value_names),
         pl.exclude(window, *shape.value_names).last(),
     )
-    return added.select(panes.column_names).sort(window).to_arrow().cast(panes.schema)
+    return narrowed(added.select(panes.column_names).sort(window).to_arrow(), panes.schema)
 
 
 def retracts(panes: pa.Table, shape: PaneShape) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.redaction import printable
 from eventide.sinks.base import Delivery, Held
+from eventide.sinks.chunks import narrowed
 from eventide.sinks.ranked import highest, rank_columns, together
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
@@ -120,7 +121,7 @@ class TableWriter(ABC):
         """The columns of the target, with its types."""
         columns = self.target.columns
         for batch in batches:
-            yield from pa.Table.from_batches([batch]).select(columns.names).cast(columns).to_batches()
+            yield from narrowed(pa.Table.from_batches([batch]).select(columns.names), columns).to_batches()
 
     def attempt(self, action: Callable[[], Result]) -> Result:
         """Do something at the far end, again while it is unavailable; its errors become ours."""

@@ -18,6 +18,7 @@ import pyarrow.compute
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration, duration
 from eventide.sinks.base import Delivery
+from eventide.sinks.chunks import taken
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
@@ -145,7 +146,7 @@ class LakeWriter(TableWriter):
         won = standing.filter(pl.col("part") == 0)
         beaten = pl.concat(known).join(won, on=identity, how="semi", nulls_equal=True) if known else coming.clear()
         lost = [beaten.filter(pl.col("part") == n)["eventide_row"].to_arrow() for n in range(1, len(stored) + 1)]
-        return rows.take(won["eventide_row"].sort().to_arrow()), lost
+        return taken(rows, won["eventide_row"].sort().to_arrow()), lost
 
     def merge(self, rows: pa.Table) -> None:
         """One commit: files lose the rows that are outranked, and a new one holds those that stand instead."""
