@@ -41,15 +41,19 @@ def produce(root: Path, seconds: float, rng: random.Random) -> threading.Thread:
     for lane in {file.parent.name for file in files}:
         (root / "in" / lane).mkdir(parents=True)
 
+    def move(file: Path) -> None:
+        now = time.time() - rng.choice([0, 0, 0, 1, 30])
+        os.utime(file, (now, now))
+        (root / "in" / file.parent.name / f"{file.name}.tmp").write_bytes(b"half")
+        file.rename(root / "in" / file.parent.name / file.name)
+
     def moving() -> None:
-        for file in files:
+        for file in files[1:]:
             time.sleep(rng.uniform(0, 2 * seconds / len(files)))
-            now = time.time() - rng.choice([0, 0, 0, 1, 30])
-            os.utime(file, (now, now))
-            (root / "in" / file.parent.name / f"{file.name}.tmp").write_bytes(b"half")
-            file.rename(root / "in" / file.parent.name / file.name)
+            move(file)
         (root / "closed").touch()
 
+    move(files[0])  # by which the run knows the columns
     producer = threading.Thread(target=moving)
     producer.start()
     return producer

@@ -26,6 +26,7 @@ class Generations(Feeding):
     """One lane into a table and into a function."""
 
     def __init__(self, root: Path) -> None:
+        self.counting = {"n": ev.count()}
         self.heard, self.window, self.bound = Listener(), ev.tumbling("10 s"), "0 s"
         super().__init__(root)
 
@@ -33,7 +34,7 @@ class Generations(Feeding):
         payments = ev.files(
             "payments", str(self.root / "in"), event_time="ts", arrival="at", lane="directory", watermark=ev.bounded(self.bound)
         )
-        made = payments.window(self.window, by="bank").agg(n=ev.count(), total=ev.sum("paise"))
+        made = payments.window(self.window, by="bank").agg(**self.counting, total=ev.sum("paise"))
         base = ev.sqlite(str(self.root / "out.db"))
         late = ev.accumulate("20 s", refused=ev.divert(base))
         return ev.Pipeline(
@@ -128,6 +129,17 @@ def test_other_windows_again_and_again_never_double_a_sum(live: Generations) -> 
         live.caught_up()
         live.batch_of()
         assert live.rows_in() == 5 + generation, size
+
+
+def test_an_aggregate_that_is_gone_replaces_the_table_that_has_its_column(live: Generations) -> None:
+    live.counting = {}
+    live.land("a", *seconds(45))
+    live.again()
+    assert live.all_agree() and live.run.deliverer.outlets["out"].withheld
+    live.caught_up()
+    assert live.rows_in() == 6
+    with sqlite3.connect(live.root / "out.db") as base:
+        assert "n" not in [column[1] for column in base.execute("pragma table_info(out)")]
 
 
 @pytest.mark.parametrize("point", ["begun", "between sinks", "deliver", "commit"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from record_state import FILES, ROOT, START, land, move, opened, pipeline
 import eventide as ev
 from eventide.engine.changes import DefinitionChanged, digest
 from eventide.engine.journal import VERSION, Journal, LocalFiles
+from eventide.engine.lease import StateInUse, _start_time
 from eventide.engine.restart import start_over
 from eventide.sinks.base import Delivery
 
@@ -77,6 +82,23 @@ def test_an_older_format_is_refused_with_the_command_and_nothing_is_touched(tmp_
     with pytest.raises(DefinitionChanged, match=r"format 1, of an earlier Eventide.*Nothing was changed.*--start-over"):
         opened(pipeline(root, None), 50)
     assert contents(root) == before
+
+
+def test_a_state_that_an_earlier_eventide_is_at_work_on_is_not_moved_away(tmp_path: Path) -> None:
+    root = copied(1, tmp_path)
+    me = {
+        "holder": "x",
+        "pid": os.getpid(),
+        "start": _start_time(os.getpid()),
+        "host": socket.gethostname(),
+        "renewed": time.time(),
+    }
+    (root / "state/lease.json").write_text(json.dumps(me))
+    with pytest.raises(StateInUse, match=f"in use by process {os.getpid()}"):
+        start_over(pipeline(root, None))
+    assert (root / "state/journal").exists()
+    (root / "state/lease.json").write_text(json.dumps({**me, "start": "long ago"}))
+    assert start_over(pipeline(root, None))[1] is not None
 
 
 @pytest.mark.parametrize("number", range(1, VERSION + 1))

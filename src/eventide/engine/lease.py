@@ -23,6 +23,8 @@ EXPIRES_AFTER = 120.0
 """Seconds without renewal after which a run on another machine is taken for dead."""
 BEAT_EVERY = EXPIRES_AFTER / 6
 DIRECTORY = "lease"
+OLDER = "lease.json"
+"""Where format 1 of the state said who holds it: a run of an earlier Eventide may be alive when this one starts over."""
 
 
 class StateInUse(EventideError):
@@ -43,7 +45,9 @@ class Lease:
     @classmethod
     def take(cls, files: RecordFiles, root: str) -> Lease:
         """Take the lease, or say who holds it; a holder that is dead on this machine is replaced at once."""
-        names = files.names(DIRECTORY)
+        names, older = files.names(DIRECTORY), files.read(OLDER)
+        if older is not None:
+            _refuse_living(_record(older, f"{root}/{OLDER}"), root)
         if names:
             body = files.read(f"{DIRECTORY}/{names[-1]}")
             # A record that is gone was replaced by its holder's next one, so that the holder is alive.
