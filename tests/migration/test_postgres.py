@@ -10,7 +10,9 @@ import pytest
 from eventide.migration.consumer import Shape
 from eventide.migration.phase import Phase
 from eventide.migration.tabledatabase import TableRefused, connect
+from eventide.migration.tableloss import losses
 from eventide.migration.tablerun import run_next
+from eventide.migration.tableside import Comparison
 from tests.migration.desk import Desk, field_names
 from tests.migration.test_history_and_tables import LEAVES, at
 from tests.migration.test_phases import QUICK, declare, drift, go, reads, refused
@@ -94,3 +96,15 @@ def test_a_value_changed_by_a_transaction_that_ends_while_the_drop_waits_is_not_
     assert len(refusals) == 1 and "would lose 1 value of users" in refusals[0]
     assert "user_id 2: signup_date is '2031-01-01', and the new shape says '2025-09-15'" in refusals[0]
     assert here.run("SELECT signup_date FROM users ORDER BY user_id")[0] == [("2025-09-14",), ("2031-01-01",)]
+
+
+def test_a_type_that_takes_two_texts_for_the_same_hides_no_loss(url):
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION citext")
+        connection.execute("CREATE TABLE names (id int PRIMARY KEY, old citext, new citext, c char(9), n numeric)")
+        connection.execute("INSERT INTO names VALUES (1, 'McKay', 'MCKAY', 'abc', 1.50), (2, 'x', 'x', 'de', 2)")
+    here = connect(url)
+    said = losses(here, "names", "old", Comparison('"new"', ("new",)))
+    assert said is not None and "would lose 1 value" in said and "old is 'McKay', and the new shape says 'MCKAY'" in said
+    assert losses(here, "names", "c", Comparison("CASE id WHEN 1 THEN 'abc' ELSE 'de' END", ("new",))) is None
+    assert losses(here, "names", "n", Comparison("CASE id WHEN 1 THEN 1.5 ELSE 2.00 END", ("new",))) is None

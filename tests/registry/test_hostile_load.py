@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from eventide.registry import patterns
+from eventide.registry import checking, patterns
 from eventide.registry.compatibility import check, parse
 from eventide.registry.faults import Fault
 from eventide.registry.service.auth import Accounts, Principal, Role, hashed
@@ -59,6 +59,30 @@ def test_patterns_of_json_schemas_cost_a_bounded_time_however_many_there_are() -
     assert time.monotonic() - began < 10
     assert not patterns.is_found(r"(x+x+)+y", "x" * 50_000)
     assert patterns.is_found(r"^\u0041+$", "AAA") and not patterns.is_found("(", "(")
+
+
+def test_all_versions_together_cost_a_bounded_time_too(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each comparison keeps within its own bound, and a transitive level makes one for every version."""
+
+    def branches(extra: int) -> dict[str, str]:
+        held = [
+            {"type": "object", "properties": {f"p{i}": {"type": "string", "maxLength": i}}, "required": [f"p{i}"]}
+            for i in range(12)
+        ]
+        return {
+            "schema": json.dumps({"oneOf": [*held, *({"type": "integer", "maximum": i} for i in range(extra))]}),
+            "schemaType": "JSON",
+        }
+
+    ask.ok("PUT", "/config/s", {"compatibility": "BACKWARD_TRANSITIVE"})
+    for extra in range(5):
+        ask.ok("POST", "/subjects/s/versions", branches(extra))
+    assert ask.ok("POST", "/compatibility/subjects/s/versions", branches(5))["is_compatible"]
+    monkeypatch.setattr(checking, "MOST_PAIRS", 300)
+    refused = ask("POST", "/subjects/s/versions", branches(5)).json()
+    assert refused["error_code"] == 40901 and "TOO_COMPLEX" in refused["message"]
+    ask.ok("PUT", "/config/s", {"compatibility": "BACKWARD"})
+    assert ask.ok("POST", "/subjects/s/versions", branches(5))["version"] == 6
 
 
 class Flood:

@@ -35,6 +35,9 @@ class Database(Protocol):
     def as_column(self, table: str, column: str, expression: str) -> str:
         """An expression in the type of a column: a date that the table keeps as text is compared as text."""
 
+    def exactly(self, table: str, column: str, expression: str) -> str:
+        """A value of a column, compared to the last character: a collation may take `ABC` and `abc` for the same."""
+
     def lock(self, table: str) -> None:
         """Let nobody change the table until the end of this transaction."""
 
@@ -66,6 +69,10 @@ class Sqlite:
     def as_column(self, table: str, column: str, expression: str) -> str:
         """The expression itself: a comparison takes the column's affinity."""
         return f"({expression})"
+
+    def exactly(self, table: str, column: str, expression: str) -> str:
+        """The value by its bytes, whatever collation the column was declared with."""
+        return f"{expression} COLLATE BINARY"
 
     def lock(self, table: str) -> None:
         """Nothing to do: BEGIN IMMEDIATE has locked the whole file."""
@@ -121,10 +128,19 @@ class Postgres:
     def as_column(self, table: str, column: str, expression: str) -> str:
         """The expression cast to the column's type, without its length: a cast would cut values to it."""
         rows = self.connection.execute(
-            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s",
+            "SELECT format_type(atttypid, -1) FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s",
             (quoted(table), column),
         ).fetchall()
         return f"CAST(({expression}) AS {rows[0][0]})"
+
+    def exactly(self, table: str, column: str, expression: str) -> str:
+        """A text by its bytes, be it of a case-insensitive type or collation; anything else as it is."""
+        rows = self.connection.execute(
+            "SELECT t.typcategory FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+            "WHERE a.attrelid = %s::regclass AND a.attname = %s",
+            (quoted(table), column),
+        ).fetchall()
+        return f'CAST({expression} AS text) COLLATE "C"' if rows[0][0] == "S" else expression
 
     def lock(self, table: str) -> None:
         """Let nobody change or read the table until the end of this transaction."""

@@ -16,7 +16,8 @@ def losses(database: Database, table: str, column: str, against: Comparison) -> 
     """
     name, old = quoted(table), quoted(column)
     expected = database.as_column(table, column, against.expected)
-    where = f"{old} IS NOT NULL AND {old} {database.differs} {expected}"
+    held, told = (database.exactly(table, column, value) for value in (old, expected))
+    where = f"{old} IS NOT NULL AND {held} {database.differs} {told}"
     count = f"SELECT COUNT(*) FROM {name} WHERE {where}"
     lost = int(database.run(count)[0][0][0])
     if not lost:

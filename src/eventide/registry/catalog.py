@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from eventide.registry import faults
 from eventide.registry.compatibility import InvalidSchema, ParsedSchema, Reference
 from eventide.registry.compatibility.avro import AvroSchema
-from eventide.registry.compatibility.json_text import write as write_json
 from eventide.registry.identity import CONFLUENT_VERSION, Metadata, guid, lookup_key
 from eventide.registry.names import GLOBAL_CONTEXT, Name, beside, java_order
 from eventide.registry.parsing import KINDS, Parsing, formatted
@@ -49,7 +48,7 @@ class Canonical:
     def written_out(self) -> str:
         """Its identity within a subject once its references are written out into it."""
         p = self.proposal
-        text = write_json(self.parsed.raw) if isinstance(self.parsed, AvroSchema) else self.parsed.canonical
+        text = self.parsed.resolved if isinstance(self.parsed, AvroSchema) else self.parsed.canonical
         return lookup_key(p.kind, text, (), p.metadata, p.rules)
 
 

@@ -7,11 +7,13 @@ import json
 import struct
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from eventide.registry.compatibility import Reference
 from eventide.registry.names import java_order
 
+_REMEMBERED_LENGTH = 50_000
 CONFLUENT_VERSION = "confluent:version"
 RESERVED = "confluent:reserved"
 """The property of the metadata that lists names which no field may have."""
@@ -75,10 +77,15 @@ def _rule_parts(rules: RuleSet) -> list[bytes]:
     return flags
 
 
+@lru_cache(maxsize=2048)
+def _in_one_order(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)
+
+
 def lookup_key(kind: str, text: str, references: Sequence[Reference], metadata: Metadata | None, rules: RuleSet | None) -> str:
     """Equal for schemas that are the same within a subject: key order and `confluent:version` do not count."""
     if kind == "AVRO":
-        text = json.dumps(json.loads(text), sort_keys=True)
+        text = _in_one_order(text) if len(text) <= _REMEMBERED_LENGTH else _in_one_order.__wrapped__(text)
     return "|".join((kind, guid(text, references, without_version(metadata), rules)))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from eventide.registry.compatibility import InvalidSchema, ParsedSchema, parse
 from eventide.registry.compatibility.avro import AvroSchema
-from eventide.registry.compatibility.json_text import write as write_json
 from eventide.registry.compatibility.protobuf import ProtobufSchema
 from eventide.registry.faults import not_built
 
@@ -59,7 +58,7 @@ def _length(key: _Key) -> int:
 def formatted(parsed: ParsedSchema, wanted: str) -> str:
     """The schema in the format a client asked for; one that its kind does not have gives the stored text."""
     if wanted == "resolved" and isinstance(parsed, AvroSchema):
-        return write_json(parsed.raw)
+        return parsed.resolved
     if wanted == "ignore_extensions" and isinstance(parsed, ProtobufSchema):
         raise not_built("format=ignore_extensions", "Ask for the text as it is, or for format=serialized.")
     if wanted == "serialized" and isinstance(parsed, ProtobufSchema):

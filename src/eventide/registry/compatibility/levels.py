@@ -57,7 +57,7 @@ def check(reader: ParsedSchema, writer: ParsedSchema) -> list[Incompatibility]:
 
     The reasons speak of the reader as the new schema and of the writer as the old one.
     """
-    return _check(reader, writer, "new", lenient=False)
+    return _check(reader, writer, "new")
 
 
 def check_level(level: str, new: ParsedSchema, old: Sequence[ParsedSchema]) -> list[Incompatibility]:
@@ -66,14 +66,14 @@ def check_level(level: str, new: ParsedSchema, old: Sequence[ParsedSchema]) -> l
 
 
 def conflict(
-    level: str, new: ParsedSchema, old: Sequence[ParsedSchema], *, lenient: bool = False
+    level: str, new: ParsedSchema, old: Sequence[ParsedSchema], *, lenient: bool = False, shared: list[int] | None = None
 ) -> tuple[ParsedSchema | None, list[Incompatibility]]:
     """The latest of the `old` schemas (oldest first) that `new` may not follow at this level, and why.
 
     BACKWARD: the new schema reads what the old one wrote; FORWARD: the old one reads what the new one writes; FULL:
     both. The plain levels look at the latest old schema only, the transitive ones go back to the first that clashes.
     `lenient` lets names come to open objects of a JSON Schema and leave closed ones; in the other kinds there is nothing
-    of the sort.
+    of the sort. `shared` is what is left of the pairs of inner schemas that several calls may look at together.
     """
     if level not in LEVELS:
         raise ValueError(f"{level!r} is no compatibility level; take one of {', '.join(LEVELS)}.")
@@ -82,22 +82,24 @@ def conflict(
         return None, []
     for earlier in reversed(old) if transitive else (old[-1],):
         if earlier.kind != new.kind:
-            return earlier, _check(new, earlier, "new", lenient)
+            return earlier, _check(new, earlier, "new", lenient, shared)
         reasons: list[Incompatibility] = []
         if direction != "BACKWARD":
-            reasons += _check(earlier, new, "old", lenient)
+            reasons += _check(earlier, new, "old", lenient, shared)
         if direction != "FORWARD":
-            reasons += _check(new, earlier, "new", lenient)
+            reasons += _check(new, earlier, "new", lenient, shared)
         if reasons:
             return earlier, reasons
     return None, []
 
 
-def _check(reader: ParsedSchema, writer: ParsedSchema, side: str, lenient: bool) -> list[Incompatibility]:
+def _check(
+    reader: ParsedSchema, writer: ParsedSchema, side: str, lenient: bool = False, shared: list[int] | None = None
+) -> list[Incompatibility]:
     if isinstance(reader, avro.AvroSchema) and isinstance(writer, avro.AvroSchema):
         return avro.check(reader, writer, side)
     if isinstance(reader, jsonschema.JsonSchema) and isinstance(writer, jsonschema.JsonSchema):
-        return jsonschema.check(reader, writer, side, lenient=lenient)
+        return jsonschema.check(reader, writer, side, lenient=lenient, shared=shared)
     if isinstance(reader, protobuf.ProtobufSchema) and isinstance(writer, protobuf.ProtobufSchema):
         return protobuf.check(reader, writer, side)
     message = f"The reader is {reader.kind} and the writer is {writer.kind}."

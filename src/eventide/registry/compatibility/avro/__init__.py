@@ -11,7 +11,7 @@ from eventide.registry.compatibility.avro.node import Node
 from eventide.registry.compatibility.avro.parser import read
 from eventide.registry.compatibility.avro.reasons import explain
 from eventide.registry.compatibility.avro.resolution import Ambiguous, clashes
-from eventide.registry.compatibility.json_text import MAX_DEPTH
+from eventide.registry.compatibility.json_text import MAX_DEPTH, write
 from eventide.registry.compatibility.schema import Incompatibility, InvalidSchema
 
 __all__ = ["AvroSchema", "check", "parse"]
@@ -39,6 +39,11 @@ class AvroSchema:
     def raw(self) -> Any:
         """The schema as a JSON value, referenced types written out where they are first used."""
         return text.as_json(self.root)
+
+    @cached_property
+    def resolved(self) -> str:
+        """The text with referenced types written out where they are first used."""
+        return write(self.raw)
 
     @cached_property
     def parsing_form(self) -> str:

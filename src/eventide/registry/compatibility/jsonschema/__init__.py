@@ -61,10 +61,12 @@ def parse(schema: str, references: Mapping[str, str], *, strict: bool = True) ->
     return parsed
 
 
-def check(reader: JsonSchema, writer: JsonSchema, side: str = "new", *, lenient: bool = False) -> list[Incompatibility]:
+def check(
+    reader: JsonSchema, writer: JsonSchema, side: str = "new", *, lenient: bool = False, shared: list[int] | None = None
+) -> list[Incompatibility]:
     """Every reason why `reader` would refuse something that `writer` allows."""
     try:
-        changes = differences(writer.shape, reader.shape, LENIENT if lenient else frozenset())
+        changes = differences(writer.shape, reader.shape, LENIENT if lenient else frozenset(), shared)
     except TooComplex:
         return [too_complex(side)]
     return [explain(kind, path, side) for kind, path in changes if kind not in COMPATIBLE]

@@ -19,13 +19,29 @@ class TooComplex(Exception):
     """The two schemas have more pairs of inner schemas than a comparison may look at."""
 
 
-def differences(original: Shape, update: Shape, forgiven: frozenset[str] = frozenset()) -> list[Change]:
+def differences(
+    original: Shape, update: Shape, forgiven: frozenset[str] = frozenset(), shared: list[int] | None = None
+) -> list[Change]:
     """Every change from the original to the update, compatible or not; those of a `forgiven` kind are left out.
+
+    `shared` is what is left of the pairs that several comparisons may look at together.
+
+    """
+    most = MAX_PAIRS if shared is None else min(MAX_PAIRS, shared[0])
+    budget = [most]
+    try:
+        return _differences(original, update, budget, forgiven)
+    finally:
+        if shared is not None:
+            shared[0] -= most - budget[0]
+
+
+def _differences(original: Shape, update: Shape, budget: list[int], forgiven: frozenset[str]) -> list[Change]:
+    """The same within a budget.
 
     A pair that is met again inside itself counts as compatible; if it then turns out not to be, the whole comparison
     is repeated with that knowledge, until nothing new is learned.
     """
-    budget = [MAX_PAIRS]
     known: dict[_Key, list[Change]] = {}
     while True:
         memo, found, assumed = _run(original, update, known, budget, forgiven)
