@@ -173,7 +173,8 @@ def _spark_fault(spark: Any, feed: FileFeed, file: LandedFile) -> str | None:
     except Exception as error:
         plain = spark.read.format("binaryFile").option("__globPaths__", "false").load(file.path)
         plain.select("content").write.format("noop").mode("overwrite").save()
-        return str(error).strip().splitlines()[0]
+        said = str(error).strip().splitlines()
+        return next((line for line in reversed(said) if line.startswith("Caused by: ")), said[0])
     return None
 
 
