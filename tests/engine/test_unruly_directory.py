@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from unruly_directory import TOTALS, Killed, Unruly
+from killing import catch_up
+from unruly_directory import TOTALS, Unruly
 
 SOAK = int(os.environ.get("EVENTIDE_EXAMPLES", "100"))
 
@@ -28,13 +29,7 @@ class OnSpark(Unruly):
         return self.spark
 
     def batch(self) -> None:
-        query = self.run.start(available_now=True)
-        try:
-            query.awaitTermination()
-        except Exception as error:
-            if Killed.__name__ in str(error):
-                raise Killed from error
-            raise
+        catch_up(self.run)
 
     def until_caught_up(self) -> None:
         self.batch()

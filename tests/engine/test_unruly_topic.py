@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from killing import Killed, catch_up, killed_at
 from landing import START
 from told import archived_events, standing, told
 
@@ -27,10 +28,6 @@ SECOND = 1_000_000
 SOAK = int(os.environ.get("EVENTIDE_EXAMPLES", "100"))
 POINTS = ("begin", "scan", "store", "begun", "deliver", "commit")
 TOTALS: Counter[str] = Counter()
-
-
-class Killed(Exception):
-    """As good as SIGKILL."""
 
 
 class Topic:
@@ -105,31 +102,16 @@ class Topic:
     def read(self) -> None:
         """Until caught up; now and then killed on the way, while the producers go on."""
         while self.rng.random() < 0.35:
-            point = self.rng.choice(POINTS)
-
-            def hook(here: str, point: str = point) -> None:
-                if here == point:
-                    raise Killed
-
-            self.run.hook = hook
+            self.run.hook = killed_at(self.rng.choice(POINTS))
             try:
-                self.catch_up()
+                catch_up(self.run)
             except Killed:
                 TOTALS["kills"] += 1
             self.run.deliverer.close()
             self.run.lease.release()
             self.happen()
             self.open()
-        self.catch_up()
-
-    def catch_up(self) -> None:
-        query = self.run.start(available_now=True)
-        try:
-            query.awaitTermination()
-        except Exception as error:
-            if Killed.__name__ in str(error):
-                raise Killed from error
-            raise
+        catch_up(self.run)
 
     def check(self) -> None:
         import sqlite3
@@ -160,7 +142,7 @@ def through(spark: Any, broker: KafkaBroker, seed: int, steps: int) -> None:
         topic.end()
         topic.send(topic.plain, topic.sent)
         topic.now += 100 * SECOND
-        topic.catch_up()
+        catch_up(topic.run)
         topic.check()
 
 

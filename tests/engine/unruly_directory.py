@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 from crash_driver import Here, Listed, note
 from feeding import KINDS, at
+from killing import Killed, killed_at
 from landing import START
 from told import Table, archived_events, standing, told
 
@@ -33,10 +34,6 @@ DAY = 86_400
 POINTS = ("begin", "scan", "store", "begun", "deliver", "commit", "evict")
 DDL = "ts timestamp, at timestamp, bank string, paise bigint"
 TOTALS: Counter[str] = Counter()
-
-
-class Killed(Exception):
-    """As good as SIGKILL."""
 
 
 @dataclass
@@ -235,13 +232,7 @@ class Unruly:
     def try_batch(self) -> None:
         """A batch that may die, perhaps more than once; the world goes on while it is dead."""
         while self.rng.random() < 0.35:
-            point = self.rng.choice(POINTS)
-
-            def hook(here: str, point: str = point) -> None:
-                if here == point:
-                    raise Killed
-
-            self.run.hook = hook
+            self.run.hook = killed_at(self.rng.choice(POINTS))
             try:
                 self.batch()
                 self.run.hook = lambda point: None

@@ -67,7 +67,7 @@ class BatchScan:
         for row in frame.where(f"{PATH} IS NOT NULL").select(SOURCE, PATH, MODIFIED, SIZE).collect():
             found[row[SOURCE]].append(feeds[row[SOURCE]].landed(row[PATH], row[MODIFIED], row[SIZE]))
         for index, feed in feeds.items():
-            found[index] += feed.gone(found[index], notes[index])
+            found[index] += feed.unseen(found[index], notes[index])
         return {index: sorted(files, key=lambda f: (f.modified, f.path)) for index, files in found.items()}
 
     def _scan_rows(self, frame: Any, number: int, clock: int, ledger: Ledger, landed: Landed) -> list[LaneAccount]:

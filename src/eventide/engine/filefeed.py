@@ -107,11 +107,18 @@ class FileFeed:
         local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
         return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane), size)
 
-    def gone(self, found: list[LandedFile], noted: Noted) -> list[LandedFile]:
-        """Files that Spark took into the batch and that were removed before it could read them: Spark itself says nothing of them."""
+    def unseen(self, found: list[LandedFile], noted: Noted) -> list[LandedFile]:
+        """Files that Spark took into the batch and does not show: it says nothing of files that are empty, or were removed since."""
         there = {file.path for file in found}
         taken = [self.landed(file.path, file.modified, -1) for file in noted.taken]
-        return [replace(file, fault="it is gone") for file in taken if file.path not in there]
+        return [self._asked(file) for file in taken if file.path not in there]
+
+    def _asked(self, file: LandedFile) -> LandedFile:
+        if not self.openable:
+            return replace(file, fault="it is empty, or gone")
+        files, inner = file_system(file.path)
+        size = files.get_file_info(inner).size
+        return replace(file, fault="it is gone") if size is None else replace(file, size=size)
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """A lane is at its end when every file of it that is listed has been read.

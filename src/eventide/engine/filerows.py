@@ -59,9 +59,8 @@ def faults_of_files(spark: Any, feed: FileFeed, files: list[LandedFile]) -> list
     """The files, of which those that cannot be read say why."""
     if not feed.openable:
         return [replace(file, fault=file.fault or _spark_fault(spark, feed, file)) for file in files]
-    shared = spark.sparkContext.parallelize(files, max(1, len(files)))
-    task = FaultOfFile(feed.decoding, feed.source.format)
-    return [told for found in shared.map(task).collect() for told in found]
+    # Here, not on workers: those of the job that has just failed are being ended, and a task that gets one of them fails as well.
+    return with_faults(files, feed.source.format, feed.decoding)
 
 
 def _first_lane(spark: Any, feed: FileFeed, files: list[LandedFile]) -> str | None:
@@ -96,20 +95,6 @@ def _listed_rows(spark: Any, feed: FileFeed, files: list[tuple[int, LandedFile]]
     listed = spark.createDataFrame(shared, "nth long, path string, modified long, lane string, size long, fault string")
     task = FileRows(feed.decoding, feed.source.format, feed.source.lane_column)
     return listed.mapInArrow(task, _spark_schema(feed.decoding))
-
-
-@dataclass(frozen=True)
-class FaultOfFile:
-    """A function for the workers: from a file to the same file, with its fault if it has one."""
-
-    reading: Reading
-    format: str
-
-    def __call__(self, file: LandedFile) -> list[LandedFile]:
-        """Read it once to its end."""
-        found = with_faults([file], self.format, self.reading)
-        ready_for_the_next()
-        return found
 
 
 @dataclass(frozen=True)
@@ -173,7 +158,8 @@ def _spark_fault(spark: Any, feed: FileFeed, file: LandedFile) -> str | None:
     except Exception as error:
         plain = spark.read.format("binaryFile").option("__globPaths__", "false").load(file.path)
         plain.select("content").write.format("noop").mode("overwrite").save()
-        return str(error).strip().splitlines()[0]
+        said = str(error).strip().splitlines()
+        return next((line for line in reversed(said) if line.startswith("Caused by: ")), said[0])
     return None
 
 
