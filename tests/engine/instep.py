@@ -9,6 +9,7 @@ from typing import Any
 
 from inline import Table, read_back
 
+from eventide.engine import settling
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchInput, Engine
 from eventide.engine.scanning import LaneAccount, scan_lane
@@ -103,6 +104,8 @@ def nothing_outlives_its_use(engine: Engine, ledger: Ledger) -> None:
     widest = max(o.allowed for o in plan.outputs)
     if now == MAX_TIME:
         assert ledger.parts == []
+    books = Counter((p.bucket, p.output) for p in ledger.parts if p.kind == "book")
+    assert all(number <= max(settling.COMPACT_ABOVE, 1) + 1 for number in books.values()), "so many are merged into one"
     for part in ledger.parts:
         (frame,) = engine.store.read([part])
         if part.kind in ("rows", "firsts"):

@@ -18,6 +18,7 @@ from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model import aggregate
 from eventide.model.event import Event, LaneId, end_of
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
+from eventide.model.trigger import EveryRows, PerRow
 from eventide.model.watermark import Bounded
 from eventide.model.window import Session, Sliding
 from eventide.testing.spark import event_chunk
@@ -76,6 +77,22 @@ def test_what_was_kept_for_an_output_goes_with_it(tmp_path: Path) -> None:
     assert {p.output for p in after.ledger.parts} == {"one"} and set(engine.store.files("data")) == {
         p.path for p in after.ledger.parts
     }
+
+
+def test_a_trigger_that_is_new_sees_rows_that_came_before_it(tmp_path: Path) -> None:
+    """Triggers may change across a restart: a window or session whose rows wait says them in the next batch, though none came."""
+    for window in (Session(2), Sliding(4, 4)):
+        plan = replace(PLAN, window=window, outputs=(OutputPlan("one", 3, late=PerRow()),))
+        root = str(tmp_path / type(window).__name__)
+        engine = Table().engine(plan, root, buckets=1)
+        ledger = batch(engine, engine.first_ledger(), 0, 3, [rows(A, (2, 1)), rows(B, (3, 20))], {A, B}).ledger
+        eager = replace(plan, outputs=(OutputPlan("one", 3, late=PerRow(), early=EveryRows(1)),))
+        again = Table().engine(eager, root, buckets=1)
+        said = batch(again, ledger, 1, 4, [], {A, B}).panes["one"]
+        assert sorted((r["window_start"], r["timing"], r["n"]) for r in read_back(again, said)) == [
+            (1 if window == Session(2) else 0, "early", 1),
+            (20, "early", 1),
+        ]
 
 
 def test_what_sources_remember_for_themselves_is_kept(tmp_path: Path) -> None:

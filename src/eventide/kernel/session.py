@@ -113,10 +113,11 @@ class SessionFiring:
             if keys
             else pl.Series([len(rows) > 0] * len(state))
         ).fill_null(False)
-        waits = isinstance(self.output.early, Every | After | When | EveryRows) or not isinstance(self.output.late, PerRow)
         moved = pl.col(END) <= (UNSEEN if self.moment.now is None else self.moment.now)
         paced = (pl.col(DUE) <= self.moment.clock).fill_null(False)  # a timer keeps its pace whether or not rows came
-        scope = touched | state.select(moved | paced | (pl.lit(waits) & (pl.col(PENDING) > 0))).to_series()
+        # Rows that wait under a trigger which was another when they came.
+        asked = pl.lit(self.output.early is not None) & (pl.col(PENDING) > 0)
+        scope = touched | state.select(moved | paced | asked).to_series()
         return state.filter(scope), state.filter(~scope)
 
     def _load(self, state: pl.DataFrame, keys: list[str]) -> None:
