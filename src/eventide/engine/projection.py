@@ -11,6 +11,7 @@ from eventide.definition import Aggregation
 from eventide.engine.feed import Feed
 from eventide.engine.filefeed import FileFeed
 from eventide.errors import DefinitionError
+from eventide.model.window import Session
 
 
 def needed_columns(aggregation: Aggregation) -> list[str]:
@@ -73,4 +74,16 @@ def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.Da
     for column in needed:
         if column not in first:
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
+    _check_keys(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
+
+
+def _check_keys(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+    """Sessions and duplicates are told apart by keys that stand for one thing each."""
+    told = [*(aggregation.keys if isinstance(aggregation.window, Session) else ()), *aggregation.stream.dedupe_keys]
+    for column in told:
+        if kinds[column].is_nested():
+            raise DefinitionError(
+                f"the column {column!r} is {kinds[column]}, and sessions and duplicates are told apart by plain values. "
+                "Make one of it with .transform(…) or .map(…), such as its JSON text."
+            )

@@ -11,7 +11,7 @@ import polars as pl
 
 from eventide.engine.store import Part, Store, lane_name
 from eventide.kernel.bucket import bucket_of
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, instant
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, dated
 from eventide.kernel.jsontext import json_of
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
@@ -81,7 +81,9 @@ def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: Lan
     """Put partials, kept rows and dead letters into the store."""
     parts: list[Part] = []
     if found.partials:
-        parts += store.write("partial", batch, by_bucket(pl.concat(found.partials), shape.keys, shape.buckets), about=SLICE)
+        parts += store.write(
+            "partial", batch, by_bucket(pl.concat(found.partials, how="diagonal"), shape.keys, shape.buckets), about=SLICE
+        )
     if found.rows:
         kept = pl.concat(found.rows, how="diagonal_relaxed")
         keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
@@ -110,8 +112,8 @@ def _dead_letters(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
         pl.col(SOURCE).alias("source"),
         pl.col(LANE).alias("lane"),
         pl.col(OFFSET).alias("offset"),
-        instant(ARRIVAL).alias("arrival"),
-        instant(TIME).alias("event_time"),
+        dated(ARRIVAL).alias("arrival"),
+        dated(TIME).alias("event_time"),
         pl.col(DEAD).alias("reason"),
         raw.alias("raw"),
         pl.lit(generation, dtype=pl.Int64).alias("generation"),

@@ -27,6 +27,7 @@ from eventide.kernel.columns import (
     TIMING,
     UNSEEN,
     Shape,
+    dated,
     instant,
     swept_between,
 )
@@ -344,7 +345,7 @@ def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
         pl.col(OFFSET).alias("_offset"),
         instant(ARRIVAL).alias("_arrival"),
         instant(TIME).alias("_event_time"),
-        instant(SEEN).alias("_watermark"),
+        dated(SEEN).alias("_watermark"),
         instant("missed_first_end").alias("_missed_first_end"),
         instant("missed_last_end").alias("_missed_last_end"),
         (pl.col(SEEN) - pl.col("missed_last_end")).alias("_lateness_us"),

@@ -10,6 +10,7 @@ import polars as pl
 
 from eventide.model.event import LaneId, Position
 from eventide.model.plan import Plan
+from eventide.model.time import EARLIEST, LATEST, LONGEST
 from eventide.model.window import Session
 
 ARRIVAL = "__arrival"
@@ -81,6 +82,11 @@ class Shape:
 def instant(column: str) -> pl.Expr:
     """Microseconds as a point in time that people can read."""
     return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+
+
+def dated(column: str) -> pl.Expr:
+    """The same for times that came from outside: null where they lie beyond every calendar."""
+    return pl.when(pl.col(column).is_between(EARLIEST - LONGEST, LATEST + LONGEST)).then(instant(column))
 
 
 def swept_between(after: Position | None, upto: Position) -> pl.Expr:
