@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, parse_ddl, reading_of
+from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, parse_ddl, reading_of, times_of
 from eventide.engine.filereading import LandedFile, lane_of, list_files
 from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.ledger import Ledger
@@ -35,7 +35,9 @@ class FileFeed:
         """Find out the columns."""
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(spark, source.schema))
         decoder = "json" if source.format == "json" else None
-        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder)
+        decoding = Reading(
+            index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, times=times_of(source)
+        )
         feed = cls(index, source, decoding, decoding, _openable(source))
         if source.transforms:
             kinds = arrow_kinds(columns_after_transforms(spark, feed))
@@ -139,4 +141,6 @@ def _footer_kinds(source: FileSource) -> dict[str, pl.DataType]:
     files, path = file_system(landed[0].path)
     empty = pl.from_arrow(pq.read_schema(files.open_input_file(path)).empty_table())
     assert isinstance(empty, pl.DataFrame)
-    return {name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in empty.schema.items()}
+    # Pandas writes its index as a column that begins with two underscores; such names are kept for us and are not read.
+    named = {name: kind for name, kind in empty.schema.items() if not name.startswith("__")}
+    return {name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in named.items()}

@@ -53,7 +53,7 @@ def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
 def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
     """The columns of a file that are read at all: every one where rows are kept whole, otherwise those that are used."""
     source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
-    if pipeline.archive or needed is None:
+    if pipeline.archive or needed is None or source.format != "parquet":  # a record is decoded whole
         return kinds
     own = {*clock_columns(source, kinds), *mapped_columns(source, kinds), *needed, *(pipeline.measure or ())}
     return {name: kind for name, kind in kinds.items() if name in own}

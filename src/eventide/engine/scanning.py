@@ -11,7 +11,7 @@ import polars as pl
 
 from eventide.engine.store import Part, Store, lane_name
 from eventide.kernel.bucket import bucket_of
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, dated
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, NO_VALUE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, dated
 from eventide.kernel.jsontext import json_of
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
@@ -107,6 +107,7 @@ def _dead_letters(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
     """Dead letters with their reason, their bytes and the facts to find them again."""
     own = [c for c in rows.columns if not c.startswith("__")]
     as_text = json_of(own, rows.schema).cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
+    as_text = pl.when(pl.col(DEAD) != NO_VALUE).then(as_text)  # a tombstone has no bytes, and none are made up for it
     raw = pl.coalesce(pl.col(RAW), as_text) if RAW in rows.columns else as_text
     return rows.select(
         pl.col(SOURCE).alias("source"),
