@@ -15,6 +15,7 @@ import eventide as ev
 from eventide.engine.decode import Reading
 from eventide.engine.eventtimes import micros
 from eventide.engine.filereading import LandedFile, chunks_of
+from eventide.engine.settling import late_rows
 from eventide.engine.texttimes import ISO, Times
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, TIME
@@ -68,6 +69,27 @@ def test_nanoseconds_of_parquet_are_kept_or_named(tmp_path: Path) -> None:
     rows = pl.concat(chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0))
     assert rows[TIME].to_list() == [1, None, None]
     assert [reason is not None for reason in rows[DEAD]] == [False, True, False]
+
+
+def test_rows_that_come_in_the_zone_of_a_session_are_the_same_instants() -> None:
+    """As Spark hands them over where its session is not in UTC."""
+    there = pl.Datetime("us", "Asia/Kolkata")
+    at = pl.Series([0, 1]).cast(pl.Datetime("us", "UTC")).cast(there)
+    kinds: dict[str, pl.DataType] = {"at": pl.Datetime("us", "UTC"), "all": pl.List(pl.Datetime("us", "UTC"))}
+    given = pl.DataFrame({ARRIVAL: [0, 0], OFFSET: [0, 1], "at": at, "all": pl.Series([[at[0]], [None]], dtype=pl.List(there))})
+    ready = Reading(0, "s", kinds, "at", Ascending()).prepare(given)
+    assert (ready[TIME].to_list(), ready[DEAD].null_count()) == ([0, 1], 2)
+    assert {name: ready.schema[name] for name in kinds} == kinds
+
+
+def test_columns_of_ours_step_aside_in_late_rows() -> None:
+    """The late rows of one pipeline are rows for another."""
+    own = {"_offset": [7], "_lane": ["mine"], "missed_first_end": ["x"], "_Source": ["s"]}
+    places = {"__arrival": [0], "__source": [0], "__lane": ["0"], "__offset": [3], "__time": [0], "__seen": [5]}
+    table = late_rows(pl.DataFrame({**own, **places, "__missed_first_end": [1], "__missed_last_end": [2]}), 0)
+    (row,) = table.to_dicts()
+    assert (row["_offset"], row["__offset"], row["_lane"], row["__lane"], row["missed_first_end"]) == (7, 3, "mine", "0", "x")
+    assert (row["_Source"], row["__source"]) == ("s", 0)
 
 
 def test_whether_a_row_fits_does_not_hang_on_the_columns_that_are_needed(tmp_path: Path) -> None:
