@@ -57,7 +57,7 @@ LOSSES = {
     "a late row is not written": (settling, "late_rows", without_one, "late files"),
     "a dead letter is not written": (scanning, "_dead_letters", without_one, "dead-letter files"),
     "a partial counts a row twice": (scan.aggregate, "partial", with_more(ROWS), "rows in the partials"),
-    "a partial adds up wrongly": (scan.aggregate, "partial", with_more("a1_s"), "sum of the partials"),
+    "a partial adds up wrongly": (scan.aggregate, "partial", with_more("__a1_s"), "sum of the partials"),
     "a verdict is counted twice": (settling.judge, "verdict_counts", lambda c: {**c, "refused": c["refused"] + 1}, "pairs"),
     "a row is judged that never waited": (settling, "swept_rows", lambda rows: pl.concat([rows, rows.head(1)]), "waiting"),
 }

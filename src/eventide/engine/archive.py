@@ -26,6 +26,7 @@ from eventide.engine.store import LONGEST, attempted, file_system, put
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
+from eventide.sinks.shape import aside, named_aside
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
 SHORTENED = "@"
@@ -49,10 +50,11 @@ class ArchiveWriter:
 
     def see(self, rows: pl.DataFrame) -> None:
         """Put a chunk away, cut by day of arrival and day of event."""
-        days = _framed(rows, self.source).with_columns(
-            pl.col("_arrival").dt.strftime("%Y-%m-%d").alias("__arrived"),
-            pl.col("_event_time").dt.strftime("%Y-%m-%d").fill_null(NO_DAY).alias("__happened"),
+        framed = _framed(rows, self.source)
+        arrived, happened = (
+            pl.col(named_aside(name, framed.columns)).dt.strftime("%Y-%m-%d") for name in ("_arrival", "_event_time")
         )
+        days = framed.with_columns(arrived.alias("__arrived"), happened.fill_null(NO_DAY).alias("__happened"))
         place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}"
         name = f"{attempted(f'{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}', self.attempt)}.parquet"
         files, base = file_system(self.root)
@@ -90,17 +92,17 @@ def _lane_text(lane: str) -> str:
 def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     own = [name for name in rows.columns if not name.startswith("__")]
     raw = pl.when(pl.col(DEAD).is_not_null()).then(pl.col(RAW)) if RAW in rows.columns else pl.lit(None, dtype=pl.Binary)
-    return rows.select(
-        *own,
-        pl.lit(source).alias("_source"),
-        pl.col(LANE).alias("_lane"),
-        pl.col(OFFSET).alias("_offset"),
-        _instant(ARRIVAL).alias("_arrival"),
+    places = {
+        "_source": pl.lit(source),
+        "_lane": pl.col(LANE),
+        "_offset": pl.col(OFFSET),
+        "_arrival": _instant(ARRIVAL),
         # An absurd time is kept only where a timestamp can say it.
-        pl.when(pl.col(DEAD).is_null()).then(_instant(TIME)).alias("_event_time"),
-        pl.col(DEAD).alias("_dead"),
-        raw.alias("_raw"),
-    )
+        "_event_time": pl.when(pl.col(DEAD).is_null()).then(_instant(TIME)),
+        "_dead": pl.col(DEAD),
+        "_raw": raw,
+    }
+    return rows.select(*own, *[value.alias(aside(name, own)) for name, value in places.items()])
 
 
 def _instant(column: str) -> pl.Expr:
@@ -197,23 +199,27 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
     for file in files:
         groups.setdefault((file.batch, file.chunk), []).append(file)
     for _, group in sorted(groups.items()):
-        parts = [_read(file, [*columns, "_offset", "_arrival", "_event_time", "_dead"]) for file in group]
-        rows = pl.concat(parts, how="diagonal_relaxed").sort("_offset")
+        parts = [_read(file, list(columns), ["_offset", "_arrival", "_event_time", "_dead"]) for file in group]
+        rows = pl.concat(parts, how="diagonal_relaxed").sort("@_offset")
         yield rows.select(
             *columns,
-            pl.col("_arrival").dt.epoch("us").alias(ARRIVAL),
-            pl.col("_offset").alias(OFFSET),
-            pl.col("_event_time").dt.epoch("us").alias(TIME),
+            pl.col("@_arrival").dt.epoch("us").alias(ARRIVAL),
+            pl.col("@_offset").alias(OFFSET),
+            pl.col("@_event_time").dt.epoch("us").alias(TIME),
             pl.lit(False).alias(MARKER),
-            pl.col("_dead").alias(DEAD),
+            pl.col("@_dead").alias(DEAD),
         )
 
 
-def _read(file: ArchivedFile, columns: list[str]) -> pl.DataFrame:
+def _read(file: ArchivedFile, columns: list[str], places: list[str]) -> pl.DataFrame:
+    """Some of the user's columns, and some of ours with an @ before their names: they may have stepped aside."""
     with file.open() as opened:
-        frame = pl.from_arrow(opened.read([c for c in columns if c in opened.schema_arrow.names], use_threads=False))
+        have = opened.schema_arrow.names
+        named = {place: named_aside(place, have) for place in places}
+        wanted = [*(c for c in columns if c in have), *named.values()]
+        frame = pl.from_arrow(opened.read(list(dict.fromkeys(wanted)), use_threads=False))
     assert isinstance(frame, pl.DataFrame)
-    return frame
+    return frame.select(*(c for c in columns if c in have), *[pl.col(name).alias(f"@{place}") for place, name in named.items()])
 
 
 def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
@@ -234,7 +240,7 @@ def lanes_of(files: list[ArchivedFile]) -> dict[LaneId, partial[Iterator[pl.Data
 
 def _true_lane(file: ArchivedFile) -> LaneId:
     """A lane whose name was too long for a file's is named by the file's rows."""
-    return (file.lane[0], _read(file, ["_lane"])["_lane"][0]) if file.shortened else file.lane
+    return (file.lane[0], _read(file, [], ["_lane"])["@_lane"][0]) if file.shortened else file.lane
 
 
 __all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]

@@ -19,6 +19,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
 from eventide.model.watermark import Custom, Punctuated
+from eventide.sinks.shape import named_aside
 from eventide.sources.base import Source
 from eventide.sources.frame import FrameSource
 
@@ -78,7 +79,9 @@ def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
     known = _known_lanes(pipeline)
     found = []
     for source in pipeline.aggregation.stream.sources:
-        rows = kept.where(kept["_source"] == source.name).withColumnsRenamed(REPLAYED).drop("_source")
+        place = named_aside("_source", kept.columns)
+        renamed = {named_aside(name, kept.columns): replayed for name, replayed in REPLAYED.items()}
+        rows = kept.where(kept[place] == source.name).withColumnsRenamed(renamed).drop(place)
         _refuse_lost_columns(source, rows.columns)
         static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
         found.append(replace(static, event_time="archived_event_time", transforms=(), maps=()))
@@ -126,7 +129,7 @@ def _static(
     column = lane or (source.lane if isinstance(source, FrameSource) else None)
     return FrameSource(
         name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
-        arrival=arrival or source.arrival, time_unit=source.time_unit, max_ahead=source.max_ahead, transforms=source.transforms,
+        arrival=arrival or source.arrival, time_unit=source.time_unit, time_zone=source.time_zone, time_format=source.time_format, max_ahead=source.max_ahead, transforms=source.transforms,
         max_skew=None,  # history's arrivals have been lowered already, or are not measured by today's clock
         maps=source.maps,
         frame=frame, lane=column, offset=offset or getattr(source, "offset", None),

@@ -89,7 +89,8 @@ class BatchScan:
         for feed in self.feeds:
             if isinstance(feed, FileFeed) and feed.in_worker:
                 coded = only_measured(self.pipeline, feed.source)
-                reading = replace(feed.reading, kinds=read_kinds(self.pipeline, feed), keep=self.columns, coded=coded)
+                kinds = read_kinds(self.pipeline, feed)
+                reading = replace(feed.reading, kinds=kinds, declared=feed.reading.kinds, keep=self.columns, coded=coded)
                 for lane, files in by_lane(feed.index, landed.get(feed.index, [])).items():
                     carry = ledger.carries.get(lane, LaneCarry())
                     about = (engine.shape, engine.store, number, lane, carry, Arrivals.of(lane, ledger.swept, clock))

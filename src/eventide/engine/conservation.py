@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from eventide.errors import EventideError
-from eventide.kernel import aggregate
+from eventide.kernel import aggregate, exactsum
 from eventide.kernel.columns import ROWS, Shape
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def _partials(store: Store, shape: Shape, given: BatchInput) -> None:
     )  # fmt: skip
     for index, (name, _) in enumerate(shape.plan.aggregates):
         if any(f"value_{index}" in account.counts for account in given.accounts):
-            total = sum(aggregate.exact_total(store.column(p, f"a{index}_s")) for p in paths)
+            part = f"{aggregate.PART}{index}"
+            total = sum(exactsum.stored_total(store.column(p, f"{part}_s"), store.column_if_any(p, f"{part}_h")) for p in paths)
             _agree(given.number, f"sum {name!r} of the rows", _total(given, f"value_{index}"), "sum of the partials", total)
 
 

@@ -10,16 +10,18 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.engine.arrowtypes import small_schema
+from eventide.engine.eventtimes import can_be_time, micros
+from eventide.engine.jsonrecords import decode_json
 from eventide.engine.observing import Observer
+from eventide.engine.texttimes import ISO, Times
+from eventide.engine.typedcolumns import declared
 from eventide.engine.wire import Registry, decode_wire, report_usage
 from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
-from eventide.kernel.decode import decode_json
+from eventide.model.time import EARLIEST, LATEST
 from eventide.model.watermark import Custom, Punctuated, Strategy
 from eventide.sources.base import Mapped, Source
-
-PER_UNIT = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Reading:
     """Text columns that are only counted by: where a file keeps them as codes, they stay codes."""
     maps: tuple[Mapped, ...] = ()
     """Functions of the decoded rows, in order."""
+    times: Times = ISO
+    """How texts say times, and where timestamps lie that name no zone."""
+    declared: dict[str, pl.DataType] | None = None
+    """All columns of the source, where only some are read: whether a row fits them does not hang on which are needed."""
 
     @property
     def given(self) -> dict[str, pl.DataType]:
@@ -60,15 +66,19 @@ class Reading:
         """Rows with an arrival and an offset, and either columns or, under a decoder, the bytes they are to be read from."""
         if self.decoder is not None:
             chunk = pl.concat([chunk.select(ARRIVAL, OFFSET, RAW), self.decode(chunk[RAW])], how="horizontal")
-        elif DEAD not in chunk.columns:
-            chunk = chunk.with_columns(pl.lit(None, dtype=pl.String).alias(DEAD))
+        else:
+            chunk = declared(chunk, self.kinds, self.times, self.coded)
+            if DEAD not in chunk.columns:
+                chunk = chunk.with_columns(pl.lit(None, dtype=pl.String).alias(DEAD))
         chunk = self._mapped(chunk)
         if self.arrival is not None:
+            arrived, wrong = self._times(chunk, self.arrival, "arrival")
+            chunk = chunk.with_columns(pl.coalesce(pl.col(DEAD), pl.lit(wrong)).alias(DEAD))
             # What cannot be read does not say when it arrived: the scan puts it beside its neighbour in the lane.
             own = pl.when(pl.col(DEAD).is_null()).then(pl.col(ARRIVAL))
-            said = self._micros(pl.col(self.arrival), chunk[self.arrival].dtype)
-            chunk = chunk.with_columns(pl.coalesce(said, own).alias(ARRIVAL))
-        timed = chunk.with_columns(self._micros(pl.col(self.event_time), chunk[self.event_time].dtype).alias(TIME))
+            chunk = chunk.with_columns(pl.coalesce(pl.lit(arrived).clip(EARLIEST, LATEST), own).alias(ARRIVAL))
+        happened, wrong = self._times(chunk, self.event_time, "event time")
+        timed = chunk.with_columns(happened.alias(TIME), pl.coalesce(pl.col(DEAD), pl.lit(wrong)).alias(DEAD))
         ready = timed.with_columns(self._candidate(timed), self._marker())
         if self.keep is None:
             return ready
@@ -79,17 +89,21 @@ class Reading:
         if self.decoder == "raw":
             return pl.DataFrame({"value": values, DEAD: pl.Series([None] * len(values), dtype=pl.String)})
         if self.registry is None:
-            return decode_json(values, self.kinds)
-        decoded = decode_wire(values, self.decoder or "", self.kinds, self.registry)
+            return decode_json(values, self.kinds, self.times)
+        decoded = decode_wire(values, self.decoder or "", self.kinds, self.registry, self.times)
         report_usage(self.registry)
         return decoded
 
-    def _micros(self, column: pl.Expr, kind: pl.DataType) -> pl.Expr:
-        if isinstance(kind, pl.Datetime):
-            return column.dt.epoch("us")
-        if kind == pl.Date:
-            return column.cast(pl.Datetime("us")).dt.epoch("us")
-        return column.cast(pl.Int64) * PER_UNIT[self.time_unit]
+    def _times(self, chunk: pl.DataFrame, name: str, what: str) -> tuple[pl.Series, pl.Series]:
+        """A column's times, and for each value that says none why its row is a dead letter."""
+        column = chunk[name]
+        read = micros(column, self.time_unit, self.times)
+        wrong = read.is_null() & column.is_not_null()
+        if not wrong.any():
+            return read, pl.repeat(None, len(read), dtype=pl.String, eager=True)
+        said = column.cast(pl.String, strict=False).fill_null("").str.slice(0, 40)
+        reason = pl.format(f"the {what} {{}} is no time", pl.lit(said))
+        return read, pl.select(pl.when(pl.lit(wrong)).then(reason)).to_series()
 
     def _marker(self) -> pl.Expr:
         if isinstance(self.strategy, Punctuated):
@@ -103,7 +117,11 @@ class Reading:
             pl.from_epoch(pl.col(ARRIVAL), time_unit="us").dt.replace_time_zone("UTC").alias("arrival_time")
         )
         said = named.select(pl.sql_expr(self.strategy.value).alias(CANDIDATE))
-        value = said.select(self._micros(pl.col(CANDIDATE), said[CANDIDATE].dtype).alias(CANDIDATE)).to_series()
+        if not can_be_time(said[CANDIDATE].dtype):
+            raise DefinitionError(
+                f"source {self.name!r}: the watermark {self.strategy.value!r} is {said[CANDIDATE].dtype}, which says no time."
+            )
+        value = micros(said[CANDIDATE], self.time_unit, self.times)
         if isinstance(self.strategy, Custom):
             return pl.lit(value).alias(CANDIDATE)
         marks = pl.sql_expr(self.strategy.when).cast(pl.Boolean).fill_null(False)

@@ -17,7 +17,7 @@ from eventide.engine.staging import deliver_staged, is_large
 from eventide.engine.store import Store
 from eventide.kernel.columns import Shape
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
-from eventide.sinks.shape import PaneShape
+from eventide.sinks.shape import PaneShape, named_aside
 from eventide.wording import words
 
 LATE_IDENTITY = ("_source", "_lane", "_offset", "_generation")
@@ -67,7 +67,8 @@ class Deliverer:
         if output.sink is not None and not withheld:
             outlet.panes = output.sink.open(output.name, shape)
         if output.late.refused is not None and output.late.refused.to is not None:
-            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, LATE_IDENTITY)
+            identity = tuple(named_aside(name, outlet.late_schema.names) for name in LATE_IDENTITY)
+            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, identity)
         self.outlets[output.name] = outlet
 
     def open_dead(self, sink: Any, schema: pa.Schema) -> None:

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import polars as pl
 
 from eventide.engine.decode import Reading
+from eventide.engine.eventtimes import can_be_time
 from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.engine.spark_compat import arrow_schema
 from eventide.engine.sparknotes import Noted
+from eventide.engine.texttimes import Times
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
@@ -80,9 +82,26 @@ def reading_of(index: int, source: Source, kinds: dict[str, pl.DataType], decode
         source.time_unit,
         decoder,
         maps=source.maps,
+        times=times_of(source),
     )
     given = reading.given
     for column in (source.event_time, source.arrival):
         if column is not None and column not in given:
             raise DefinitionError(f"source {source.name!r} has no column {column!r}. Its columns are {', '.join(given)}.")
+        if column is not None and not can_be_time(given[column]):
+            raise DefinitionError(
+                f"source {source.name!r}: the column {column!r} is {given[column]}, which says no time. It must be a timestamp, a date, a number "
+                "(with time_unit=) or a text."
+            )
+    for column in given:
+        if column.startswith("__"):
+            raise DefinitionError(
+                f"source {source.name!r}: the column {column!r} begins with two underscores, which Eventide keeps for itself. Leave it out of "
+                "the schema, or rename it before it comes here."
+            )
     return reading
+
+
+def times_of(source: Source) -> Times:
+    """How a source's texts say times."""
+    return Times(source.time_zone, source.time_format)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of
+from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
 from eventide.engine.filefaults import UnreadableFile, read_whole
 from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.landed import LandedFile, below, lane_of, list_files
@@ -52,7 +52,9 @@ class FileFeed:
         _refuse_missing(source)
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(source.schema))
         decoder = "json" if source.format == "json" else None
-        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder)
+        decoding = Reading(
+            index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, times=times_of(source)
+        )
         feed = cls(index, source, decoding, decoding, _openable(source))
         if source.transforms:
             kinds = arrow_kinds(columns_after_transforms(spark, feed))
@@ -218,9 +220,9 @@ def _footer_kinds(source: FileSource) -> dict[str, pl.DataType]:
             faults.append(str(error))
             continue
         assert isinstance(empty, pl.DataFrame)
-        return {
-            name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in empty.schema.items()
-        }
+        # Pandas writes its index as a column that begins with two underscores; such names are kept for us and are not read.
+        named = {name: kind for name, kind in empty.schema.items() if not name.startswith("__")}
+        return {name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in named.items()}
     found = f"{len(landed)} Parquet files, of which none can be read ({faults[0]})" if faults else "no Parquet file yet"
     raise DefinitionError(
         f'source {source.name!r}: {source.path} holds {found}, so its columns are unknown. Give schema="…" as Spark DDL.'

@@ -7,14 +7,15 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.avrokinds import avro_kinds
 from eventide.engine.decode import Reading, transformed
-from eventide.engine.feed import Reach, arrow_kinds, reading_of
+from eventide.engine.feed import Reach, arrow_kinds, reading_of, times_of
 from eventide.engine.kafkaends import topic_ends, topic_ids
 from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.sparknotes import Noted
-from eventide.engine.wire import Registry, avro_kinds
+from eventide.engine.wire import Registry
 from eventide.errors import DefinitionError, SourceError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
 from eventide.sources.formats import Format
@@ -53,7 +54,9 @@ class KafkaFeed:
             source = replace(source, transforms=(_as_it_is, *source.transforms))
         if not source.transforms:
             return cls(index, source, replace(reading_of(index, source, kinds, form.kind), registry=registry), spark)
-        decoding = Reading(index, source.name, kinds, "", source.watermark, None, source.time_unit, form.kind, registry)
+        decoding = Reading(
+            index, source.name, kinds, "", source.watermark, None, source.time_unit, form.kind, registry, times=times_of(source)
+        )
         feed = cls(index, source, decoding, spark, decoding)
         changed = {n: k for n, k in arrow_kinds(feed.frame(spark).schema).items() if not n.startswith("__")}
         feed.reading = reading_of(index, source, changed, None)
@@ -141,7 +144,9 @@ def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[
         with RegistryClient(form.registry, auth=form.auth, name=source.name) as client:
             latest = client.latest(form.subject)
             reader, references = latest.text, client.texts(latest)
-    asked = Registry(form.registry, source.name, reader, form.on_unreadable, form.on_registry_down, form.auth)
+    asked = Registry(
+        form.registry, source.name, reader, tuple(references.items()), form.on_unreadable, form.on_registry_down, form.auth
+    )
     return asked, avro_kinds(reader, references) if form.kind == "avro" and reader is not None else {}
 
 

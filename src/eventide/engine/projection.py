@@ -11,6 +11,7 @@ from eventide.definition import Aggregation
 from eventide.engine.feed import Feed
 from eventide.engine.filefeed import FileFeed
 from eventide.errors import DefinitionError
+from eventide.model.window import Session
 from eventide.wording import words
 
 NUMBERS = frozenset({"sum", "mean", "variance", "stddev", "quantile"})
@@ -56,7 +57,7 @@ def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
 def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
     """The columns of a file that are read at all: every one where rows are kept whole, otherwise those that are used."""
     source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
-    if pipeline.archive or needed is None:
+    if pipeline.archive or needed is None or source.format != "parquet":  # a record is decoded whole
         return kinds
     own = {*clock_columns(source, kinds), *mapped_columns(source, kinds), *needed, *(pipeline.measure or ())}
     return {name: kind for name, kind in kinds.items() if name in own}
@@ -78,6 +79,7 @@ def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.Da
         if column not in first:
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
     _refuse_words(aggregation, first)
+    _check_keys(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
 
 
@@ -92,4 +94,15 @@ def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> No
             raise DefinitionError(
                 f"{name}={words(what)}: the column {what.column!r} is {kind}, which has no {what.kind}. Columns with numbers: {able or 'none'}. "
                 "A transform or a map can make a number of it."
+            )
+
+
+def _check_keys(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+    """Sessions and duplicates are told apart by keys that stand for one thing each."""
+    told = [*(aggregation.keys if isinstance(aggregation.window, Session) else ()), *aggregation.stream.dedupe_keys]
+    for column in told:
+        if kinds[column].is_nested():
+            raise DefinitionError(
+                f"the column {column!r} is {kinds[column]}, and sessions and duplicates are told apart by plain values. "
+                "Make one of it with .transform(…) or .map(…), such as its JSON text."
             )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import importlib
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from eventide.engine.values import Stamp
+
 WELL_KNOWN = "google/protobuf/"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ProtobufReader:
@@ -87,7 +87,7 @@ def _add_well_known(pool: Any, name: str, known: set[str]) -> None:
 
 
 def row_of(message: Any) -> dict[str, Any]:
-    """A message as a dict: whole numbers stay whole, an enum is its name, an instant a datetime, what is not set is None."""
+    """A message as a dict: whole numbers stay whole, an enum is its name, an instant a `Stamp`, what is not set is None."""
     return {
         field.name: None
         if field.has_presence and not message.HasField(field.name)
@@ -113,7 +113,7 @@ def _one(field: Any, value: Any) -> Any:
         return value
     kind = field.message_type.full_name
     if kind == "google.protobuf.Timestamp":
-        return EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        return Stamp(seconds=value.seconds, nanos=value.nanos)
     if kind.startswith("google.protobuf.") and kind.endswith("Value") and list(value.DESCRIPTOR.fields_by_name) == ["value"]:
         return value.value
     return row_of(value)

@@ -46,7 +46,7 @@ from eventide.engine.store import Store
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.union import places, union_of
 from eventide.engine.watch import settle, watch_of
-from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SEEN, SOURCE, TIME, Shape
+from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME, Shape
 from eventide.measure.live import LATENESS
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
@@ -365,7 +365,7 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
 
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
     own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), SEEN: pl.Int64()}
-    ends = {"missed_first_end": pl.Int64(), "missed_last_end": pl.Int64()}
+    ends = {MISSED_FIRST: pl.Int64(), MISSED_LAST: pl.Int64()}
     return late_rows(pl.DataFrame(schema={**kinds, **own, **ends}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from eventide.engine.store import Part, Store, lane_name
 from eventide.kernel.bucket import bucket_of
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, instant
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, NO_VALUE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, dated
 from eventide.kernel.jsontext import json_of
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
@@ -91,7 +91,9 @@ def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: Lan
     """Put partials, kept rows and dead letters into the store."""
     parts: list[Part] = []
     if found.partials:
-        parts += store.write("partial", batch, by_bucket(pl.concat(found.partials), shape.keys, shape.buckets), about=SLICE)
+        parts += store.write(
+            "partial", batch, by_bucket(pl.concat(found.partials, how="diagonal"), shape.keys, shape.buckets), about=SLICE
+        )
     if found.rows:
         kept = pl.concat(found.rows, how="diagonal_relaxed")
         keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
@@ -115,13 +117,14 @@ def _dead_letters(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
     """Dead letters with their reason, their bytes and the facts to find them again."""
     own = [c for c in rows.columns if not c.startswith("__")]
     as_text = json_of(own, rows.schema).cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
+    as_text = pl.when(pl.col(DEAD) != NO_VALUE).then(as_text)  # a tombstone has no bytes, and none are made up for it
     raw = pl.coalesce(pl.col(RAW), as_text) if RAW in rows.columns else as_text
     return rows.select(
         pl.col(SOURCE).alias("source"),
         pl.col(LANE).alias("lane"),
         pl.col(OFFSET).alias("offset"),
-        instant(ARRIVAL).alias("arrival"),
-        instant(TIME).alias("event_time"),
+        dated(ARRIVAL).alias("arrival"),
+        dated(TIME).alias("event_time"),
         pl.col(DEAD).alias("reason"),
         raw.alias("raw"),
         pl.lit(generation, dtype=pl.Int64).alias("generation"),

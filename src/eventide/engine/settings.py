@@ -65,6 +65,8 @@ _ANY_SOURCE = {
     "idle_after": Rule(FREE, "lanes fall idle by the new span from now on; W never goes back", span),
     "arrival": Rule(NEW, "rows before and after would be put in order by different times"),
     "time_unit": Rule(NEW, "the same number would be another time"),
+    "time_zone": Rule(NEW, "the same timestamp would be another time"),
+    "time_format": Rule(NEW, "the same text would be another time"),
     "max_ahead": Rule(FREE, "rows read from now on are dead letters by the new span", span),
     "max_skew": Rule(FREE, "rows read from now on are lowered to the clock by the new span", span),
     "transforms": Rule(FREE, "functions cannot be compared: start over if they change what a row means", UNSEEN),

@@ -17,6 +17,8 @@ from eventide.kernel.columns import (
     BEHIND,
     END,
     LANE,
+    MISSED_FIRST,
+    MISSED_LAST,
     OFFSET,
     OP,
     POSITION,
@@ -27,6 +29,7 @@ from eventide.kernel.columns import (
     TIMING,
     UNSEEN,
     Shape,
+    dated,
     instant,
     swept_between,
 )
@@ -39,6 +42,7 @@ from eventide.model.sweep import Step
 from eventide.model.time import MAX_TIME
 from eventide.model.trigger import PerBatch, PerRow
 from eventide.model.window import Session, Sliding
+from eventide.sinks.shape import aside
 
 COMPACT_ABOVE = 8
 """When more parts than this are read together they are merged into one."""
@@ -252,8 +256,8 @@ class Settling:
                 self._panes(index, session_panes(firing, self.shape, self._finished_kinds()))
             if self.batch.diverts[index] and firing.refused:
                 missed = rows[sorted(firing.refused)].with_columns(
-                    (pl.col(TIME) + self.shape.plan.window.gap).alias("missed_first_end"),  # type: ignore[union-attr]
-                    (pl.col(TIME) + self.shape.plan.window.gap).alias("missed_last_end"),  # type: ignore[union-attr]
+                    (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_FIRST),  # type: ignore[union-attr]
+                    (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_LAST),  # type: ignore[union-attr]
                     pl.col(judge.W).alias(SEEN),
                 )
                 self._divert(index, missed)
@@ -335,18 +339,26 @@ def session_panes(firing: SessionFiring, shape: Shape, kinds: dict[str, pl.DataT
 
 
 def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
-    """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed."""
-    own = [c for c in rows.columns if not c.startswith("__") and c not in ("missed_first_end", "missed_last_end")]
+    """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed.
+
+    A column of ours steps aside where the row has one of its name, as the rows of another pipeline's late stream do.
+    """
+    own = [c for c in rows.columns if not c.startswith("__")]
     return rows.sort(POSITION).select(
         *own,
-        pl.col(SOURCE).alias("_source"),
-        pl.col(LANE).alias("_lane"),
-        pl.col(OFFSET).alias("_offset"),
-        instant(ARRIVAL).alias("_arrival"),
-        instant(TIME).alias("_event_time"),
-        instant(SEEN).alias("_watermark"),
-        instant("missed_first_end").alias("_missed_first_end"),
-        instant("missed_last_end").alias("_missed_last_end"),
-        (pl.col(SEEN) - pl.col("missed_last_end")).alias("_lateness_us"),
-        pl.lit(generation, dtype=pl.Int64).alias("_generation"),
+        *[
+            value.alias(aside(name, own))
+            for name, value in {
+                "_source": pl.col(SOURCE),
+                "_lane": pl.col(LANE),
+                "_offset": pl.col(OFFSET),
+                "_arrival": instant(ARRIVAL),
+                "_event_time": instant(TIME),
+                "_watermark": dated(SEEN),
+                "_missed_first_end": instant(MISSED_FIRST),
+                "_missed_last_end": instant(MISSED_LAST),
+                "_lateness_us": pl.col(SEEN) - pl.col(MISSED_LAST),
+                "_generation": pl.lit(generation, dtype=pl.Int64),
+            }.items()
+        ],
     )

@@ -123,6 +123,10 @@ class Store:
         """One column of a whole file."""
         return _frame(self._open(path).read(columns=[name], use_threads=False))[name]
 
+    def column_if_any(self, path: str, name: str) -> pl.Series | None:
+        """One column of a whole file, where it has such a one."""
+        return self.column(path, name) if name in self._open(path).schema_arrow.names else None
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; one that is gone already is no fault."""
         for path in paths:

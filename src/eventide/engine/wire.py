@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,11 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.columnar import Kinds, fitter, frame_of
+from eventide.engine.jsonrecords import parsed
 from eventide.engine.protobuf import ProtobufReader
-from eventide.errors import DefinitionError, EventideError
-from eventide.kernel.columns import DEAD
-
-Kinds = dict[str, pl.DataType]
+from eventide.engine.texttimes import ISO, Times
+from eventide.engine.values import Misfit, shown
+from eventide.errors import EventideError
+from eventide.kernel.columns import NO_VALUE
+from eventide.registry.wire import HEADER_SIZE
 
 
 class Undecodable(EventideError):
@@ -28,28 +30,35 @@ class Registry:
     url: str
     name: str = "eventide"
     reader: str | None = None
+    references: tuple[tuple[str, str], ...] = ()
+    """The texts of the schemas that the reader's schema names."""
     on_unreadable: str = "dead_letter"
     on_registry_down: str = "stop"
     auth: tuple[str, str] | None = field(default=None, repr=False)
 
 
-def decode_wire(values: pl.Series, kind: str, kinds: Kinds, registry: Registry) -> pl.DataFrame:
+def decode_wire(values: pl.Series, kind: str, kinds: Kinds, registry: Registry, times: Times = ISO) -> pl.DataFrame:
     """The columns of each record, and why a record is a dead letter; never a row of nulls without a reason."""
     from eventide.registry.client import RegistryUnavailable
     from eventide.registry.wire import WireError
 
-    read = _reader(kind, registry)
-    rows: list[dict[str, Any] | None] = []
+    read, fitted = _reader(kind, registry), fitter(kinds, times)
+    rows: list[list[Any] | None] = []
     reasons: list[str | None] = []
     for value in values.to_list():
         row, reason = None, None
         try:
             if value is None:
-                reason = "the value is null"
+                reason = NO_VALUE
             else:
-                row = read(value)
+                record = read(value)
+                if not isinstance(record, dict):
+                    raise Misfit(f"not a record but {shown(record)}")
+                row = fitted(record)
         except WireError as error:
             reason = f"{error.kind}: {error}"
+        except Misfit as error:
+            reason = str(error)
         except RegistryUnavailable as error:
             if registry.on_registry_down == "stop":
                 raise
@@ -60,41 +69,30 @@ def decode_wire(values: pl.Series, kind: str, kinds: Kinds, registry: Registry) 
             )
         rows.append(row)
         reasons.append(reason)
-    frame, misfits = _fitted(rows, kinds)
-    return frame.with_columns(pl.Series(DEAD, [r or m for r, m in zip(reasons, misfits, strict=True)], dtype=pl.String))
-
-
-def _fitted(rows: list[dict[str, Any] | None], kinds: Kinds) -> tuple[pl.DataFrame, list[str | None]]:
-    """Records as columns of the declared types; a record that does not fit them is named."""
-    plain = [{name: _plain(row.get(name)) for name in kinds} if row is not None else dict.fromkeys(kinds) for row in rows]
-    try:
-        return pl.DataFrame(plain, schema=kinds, strict=True), [None] * len(rows)
-    except (pl.exceptions.PolarsError, TypeError, OverflowError) as error:
-        if len(rows) == 1:
-            return pl.DataFrame([dict.fromkeys(kinds)], schema=kinds), [f"another schema: {str(error).splitlines()[0]}"]
-    half = len(rows) // 2
-    (one, bad), (other, worse) = _fitted(rows[:half], kinds), _fitted(rows[half:], kinds)
-    return pl.concat([one, other]), bad + worse
-
-
-def _plain(value: Any) -> Any:
-    """A map as a list of its entries, as Arrow has it."""
-    if isinstance(value, dict) and value and not all(isinstance(k, str) for k in value):
-        return [{"key": k, "value": v} for k, v in value.items()]
-    return value
+    return frame_of(rows, kinds, reasons)
 
 
 @lru_cache(maxsize=64)
-def _reader(kind: str, registry: Registry) -> Callable[[bytes], dict[str, Any]]:
+def _reader(kind: str, registry: Registry) -> Callable[[bytes], Any]:
     """One reader for each registry and worker: schemas are fetched once, an id first seen in mid-stream then."""
     from eventide.registry.serialisers import AvroDeserialiser, JsonDeserialiser
 
     client = _client(registry)
     if kind == "avro":
-        return AvroDeserialiser(client, registry.reader)
+        return AvroDeserialiser(client, registry.reader, dict(registry.references))
     if kind == "json":
-        return JsonDeserialiser(client)
+        return _checked_json(JsonDeserialiser(client))
     return ProtobufReader(client)
+
+
+def _checked_json(check: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """A record that its schema takes, with numbers as they are written."""
+
+    def read(record: bytes) -> Any:
+        check(record)
+        return parsed(record[HEADER_SIZE:])
+
+    return read
 
 
 @lru_cache(maxsize=64)
@@ -107,75 +105,3 @@ def _client(registry: Registry) -> Any:
 def report_usage(registry: Registry) -> None:
     """Tell the registry which schema ids this worker has decoded."""
     _client(registry).report_usage()
-
-
-def avro_kinds(text: str, references: dict[str, str]) -> Kinds:
-    """The columns of an Avro record schema."""
-    named: dict[str, Any] = {}
-    for other in references.values():
-        _names(json.loads(other), named)
-    schema = json.loads(text)
-    _names(schema, named)
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise DefinitionError(
-            f"the Avro schema is {schema if isinstance(schema, str) else schema.get('type')!r}, not a record; a stream's rows are records."
-        )
-    return {f["name"]: _kind(f["type"], named, f["name"]) for f in schema["fields"]}
-
-
-def _names(schema: Any, named: dict[str, Any]) -> None:
-    if isinstance(schema, list):
-        for one in schema:
-            _names(one, named)
-    elif isinstance(schema, dict):
-        if schema.get("type") in ("record", "enum", "fixed"):
-            full = (
-                schema["name"]
-                if "." in schema["name"] or not schema.get("namespace")
-                else f"{schema['namespace']}.{schema['name']}"
-            )
-            named[full] = named[schema["name"]] = schema
-        for part in [
-            schema.get("items"),
-            schema.get("values"),
-            schema.get("type"),
-            *[f["type"] for f in schema.get("fields", [])],
-        ]:
-            if isinstance(part, dict | list):
-                _names(part, named)
-
-
-_PRIMITIVES: dict[str, pl.DataType] = {
-    "boolean": pl.Boolean(), "int": pl.Int32(), "long": pl.Int64(), "float": pl.Float32(), "double": pl.Float64(),
-    "bytes": pl.Binary(), "string": pl.String(),
-}  # fmt: skip
-_LOGICAL: dict[str, pl.DataType] = {
-    "timestamp-millis": pl.Datetime("us", "UTC"), "timestamp-micros": pl.Datetime("us", "UTC"), "date": pl.Date(),
-    "local-timestamp-millis": pl.Datetime("us"), "local-timestamp-micros": pl.Datetime("us"), "uuid": pl.String(),
-    "time-millis": pl.Time(), "time-micros": pl.Time(),
-}  # fmt: skip
-
-
-def _kind(schema: Any, named: dict[str, Any], where: str) -> pl.DataType:
-    if isinstance(schema, list):
-        rest = [s for s in schema if s != "null"]
-        if len(rest) != 1:
-            raise DefinitionError(
-                f"the Avro field {where!r} is a union of several types, which is no column; give a reader schema that has one."
-            )
-        return _kind(rest[0], named, where)
-    if isinstance(schema, str):
-        return _PRIMITIVES[schema] if schema in _PRIMITIVES else _kind(named[schema], named, where)
-    logical = schema.get("logicalType")
-    if logical == "decimal":
-        return pl.Decimal(schema["precision"], schema.get("scale", 0))
-    if logical in _LOGICAL:
-        return _LOGICAL[logical]
-    kind = schema["type"]
-    if kind == "record":
-        return pl.Struct({f["name"]: _kind(f["type"], named, f"{where}.{f['name']}") for f in schema["fields"]})
-    if kind == "array":
-        return pl.List(_kind(schema["items"], named, where))
-    if kind == "map":
-        return pl.List(pl.Struct({"key": pl.String(), "value": _kind(schema["values"], named, where)}))
-    return {"enum": pl.String(), "fixed": pl.Binary()}.get(kind) or _kind(kind, named, where)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
-from eventide.kernel import sketch
+from eventide.kernel import exactsum, sketch
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, ROWS, SOURCE, TIME
-from eventide.model.aggregate import Aggregate, AggregateOverflow
+from eventide.model.aggregate import Aggregate
 
 Named = Sequence[tuple[str, Aggregate]]
 _ORDER = (TIME, ARRIVAL, SOURCE, LANE, OFFSET)
-_INT64 = 2**63
+PART = "__a"
+"""How the columns of parts begin; the number of the aggregate follows, and what the part is."""
 
 
 def partial(rows: pl.DataFrame, by: Sequence[str], aggregates: Named) -> pl.DataFrame:
@@ -24,25 +25,25 @@ def partial(rows: pl.DataFrame, by: Sequence[str], aggregates: Named) -> pl.Data
     >>> finish(partial(rows, ["k"], [("total", sum("x"))]), [("total", sum("x"))])["total"].to_list()
     [3]
     """
-    parts = [expr for index, (_, what) in enumerate(aggregates) for expr in _partial(f"a{index}", what, rows)]
+    parts = [expr for index, (_, what) in enumerate(aggregates) for expr in _partial(f"{PART}{index}", what, rows)]
     return _grouped(rows, by, [pl.len().cast(pl.Int64).alias(ROWS), *parts], aggregates, build=True)
 
 
 def merge(partials: pl.DataFrame, by: Sequence[str], aggregates: Named) -> pl.DataFrame:
     """One row for each group from rows of parts; merging in any order gives the same parts (floats: nearly)."""
-    parts = [expr for index, (_, what) in enumerate(aggregates) for expr in _merge(f"a{index}", what, partials)]
+    parts = [expr for index, (_, what) in enumerate(aggregates) for expr in _merge(f"{PART}{index}", what, partials)]
     return _grouped(partials, by, [pl.col(ROWS).sum(), *parts], aggregates, build=False)
 
 
 def _grouped(frame: pl.DataFrame, by: Sequence[str], parts: list[pl.Expr], aggregates: Named, *, build: bool) -> pl.DataFrame:
     result = frame.group_by(list(by), maintain_order=False).agg(parts) if by else frame.select(parts)
-    for index, (name, what) in enumerate(aggregates):
+    for index, (_, what) in enumerate(aggregates):
         if what.kind in sketch.KINDS:
             fold = sketch.build if build else sketch.union
-            column = f"a{index}_s"
+            column = f"{PART}{index}_s"
             result = result.with_columns(pl.Series(column, [fold(what, cell) for cell in result[column]], dtype=pl.Binary))
-        if what.kind == "sum" and result[f"a{index}_s"].dtype == pl.Int128:
-            result = result.with_columns(_fitting(result[f"a{index}_s"], name))
+        if what.kind == "sum":
+            result = exactsum.settled(result, f"{PART}{index}")
     return result
 
 
@@ -50,13 +51,15 @@ def finish(partials: pl.DataFrame, aggregates: Named) -> pl.DataFrame:
     """The user's values beside the group columns; the parts go away."""
     values = []
     for index, (name, what) in enumerate(aggregates):
+        if what.kind == "sum":
+            exactsum.check(partials, f"{PART}{index}", name)
         if what.kind in sketch.KINDS:
-            cells = [sketch.read(what, cell) for cell in partials[f"a{index}_s"]]
+            cells = [sketch.read(what, cell) for cell in partials[f"{PART}{index}_s"]]
             kind = pl.Int64 if what.kind == "distinct" else pl.Float64
             values.append(pl.lit(pl.Series(name, cells, dtype=kind)).alias(name))
         else:
-            values.append(_finish(f"a{index}", what).alias(name))
-    groups = [c for c in partials.columns if not _is_part(c, len(aggregates))]
+            values.append(_finish(f"{PART}{index}", what).alias(name))
+    groups = [c for c in partials.columns if not c.startswith(PART)]
     return partials.select(*groups, *values)
 
 
@@ -68,14 +71,9 @@ def weighed(aggregates: Named, kinds: Mapping[str, pl.DataType]) -> tuple[int, s
     return None
 
 
-def part_columns(partials: pl.DataFrame, aggregates: Named) -> list[str]:
+def part_columns(partials: pl.DataFrame) -> list[str]:
     """The columns that hold parts."""
-    return [c for c in partials.columns if c == ROWS or _is_part(c, len(aggregates))]
-
-
-def _is_part(column: str, count: int) -> bool:
-    head, _, tail = column.partition("_")
-    return bool(tail) and head[:1] == "a" and head[1:].isdigit() and int(head[1:]) < count
+    return [c for c in partials.columns if c == ROWS or c.startswith(PART)]
 
 
 def _partial(at: str, what: Aggregate, rows: pl.DataFrame) -> list[pl.Expr]:
@@ -87,33 +85,7 @@ def _partial(at: str, what: Aggregate, rows: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _sum_parts(at: str, column: pl.Expr, present: pl.Expr, rows: pl.DataFrame, name: str | None) -> list[pl.Expr]:
-    return [_safe_sum(rows[name or ""], column).alias(f"{at}_s"), present.alias(f"{at}_n")]
-
-
-def _safe_sum(values: pl.Series, column: pl.Expr) -> pl.Expr:
-    """An int64 sum where no group can overflow; a 128-bit one, checked afterwards, where one might."""
-    if not values.dtype.is_integer():
-        return column.sum()
-    if values.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32):
-        return column.cast(pl.Int64).sum()
-    low, high = values.min(), values.max()
-    largest = max(abs(int(low)), abs(int(high))) if isinstance(low, int) and isinstance(high, int) else 0
-    if largest * max(1, len(values)) < _INT64:
-        return column.cast(pl.Int64).sum()
-    return column.cast(pl.Int128).sum()
-
-
-def exact_total(values: pl.Series) -> int:
-    """The sum of whole numbers, which may be larger than any of its kind can hold."""
-    return int(pl.select(_safe_sum(values, pl.lit(values))).item() or 0)
-
-
-def _fitting(total: pl.Series, name: str) -> pl.Series:
-    low, high = total.min(), total.max()
-    for edge in (low, high):
-        if isinstance(edge, int) and not -_INT64 <= edge < _INT64:
-            raise AggregateOverflow(f"the sum {name!r} is {edge}, which leaves int64. Sum a decimal column instead.")
-    return total.cast(pl.Int64)
+    return [exactsum.summed(rows[name or ""], column).alias(f"{at}_s"), present.alias(f"{at}_n")]
 
 
 def _spread_parts(at: str, column: pl.Expr, present: pl.Expr, rows: pl.DataFrame, name: str | None) -> list[pl.Expr]:
@@ -157,7 +129,7 @@ def _merge(at: str, what: Aggregate, parts: pl.DataFrame) -> list[pl.Expr]:
         return [_rebind(text, held).alias(f"{at}_c{name}") for name, text in what.merge]
     if kind in ("count", "sum", "mean"):
         sums = [pl.col(f"{at}_n").sum()]
-        return sums if kind == "count" else [_safe_sum(parts[f"{at}_s"], pl.col(f"{at}_s")).alias(f"{at}_s"), *sums]
+        return sums if kind == "count" else [exactsum.merged(parts, at).alias(f"{at}_s"), *sums]
     if kind in ("min", "max"):
         return [getattr(pl.col(f"{at}_v"), kind)()]
     if kind in ("variance", "stddev"):

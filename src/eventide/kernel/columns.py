@@ -10,6 +10,7 @@ import polars as pl
 
 from eventide.model.event import LaneId, Position
 from eventide.model.plan import Plan
+from eventide.model.time import EARLIEST, LATEST, LONGEST
 from eventide.model.window import Session
 
 ARRIVAL = "__arrival"
@@ -21,6 +22,8 @@ CANDIDATE = "__candidate"
 MARKER = "__marker"
 DEAD = "__dead"
 RAW = "__raw"
+NO_VALUE = "the value is null"
+"""Why a record without a value, a tombstone, is a dead letter; it has no bytes to keep."""
 SLICE = "__slice"
 SEEN = "__seen"
 """W when the row was judged, as the last threshold that it had passed; UNSEEN where every window was open."""
@@ -29,6 +32,8 @@ UNSEEN = -(2**62)
 ROWS = "__rows"
 END = "__end"
 """The end of a window."""
+MISSED_FIRST, MISSED_LAST = "__missed_first_end", "__missed_last_end"
+"""The first and the last end of the windows that refused a row."""
 OP, TIMING = "__op", "__timing"
 """What a pane does and when it came; users may have columns called so without the underscores."""
 BUCKET = "__bucket"
@@ -84,6 +89,11 @@ class Shape:
 def instant(column: str) -> pl.Expr:
     """Microseconds as a point in time that people can read."""
     return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+
+
+def dated(column: str) -> pl.Expr:
+    """The same for times that came from outside: null where they lie beyond every calendar."""
+    return pl.when(pl.col(column).is_between(EARLIEST - LONGEST, LATEST + LONGEST)).then(instant(column))
 
 
 def swept_between(after: Position | None, upto: Position) -> pl.Expr:

@@ -8,6 +8,7 @@ import polars as pl
 
 from eventide.kernel.columns import POSITION, TIME, Shape
 from eventide.kernel.judge import W
+from eventide.kernel.keys import hashable
 from eventide.model.time import plus
 
 
@@ -33,10 +34,10 @@ def _firsts(rows: pl.DataFrame, kept: pl.DataFrame, keys: list[str], within: int
     wanted = kept.join(rows.select(keys).unique(), on=keys, how="semi", nulls_equal=True)
     times: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for *key, time in wanted.select([*keys, TIME]).iter_rows():
-        times[tuple(key)].append(time)
+        times[hashable(tuple(key))].append(time)
     verdicts = []
     for *key, time, watermark in rows.select([*keys, TIME, W]).iter_rows():
-        earlier = times[tuple(key)]
+        earlier = times[hashable(tuple(key))]
         double = any(abs(time - t) < within and watermark < plus(t, within) for t in earlier)
         verdicts.append(not double)
         if not double:

@@ -7,7 +7,22 @@ from collections.abc import Sequence
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import ARRIVAL, BEHIND, END, LANE, OFFSET, POSITION, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
+from eventide.kernel.columns import (
+    ARRIVAL,
+    BEHIND,
+    END,
+    LANE,
+    MISSED_FIRST,
+    MISSED_LAST,
+    OFFSET,
+    POSITION,
+    SEEN,
+    SLICE,
+    SOURCE,
+    TIME,
+    UNSEEN,
+    Shape,
+)
 from eventide.kernel.grid import first_end, floor_end, last_end, last_threshold, own_end, slice_start
 from eventide.model.sweep import Step
 from eventide.model.window import Sliding
@@ -83,7 +98,7 @@ def refused(rows: pl.DataFrame, shape: Shape, allowed: int) -> pl.DataFrame:
     assert isinstance(window, Sliding)
     late = rows.filter((pl.col(SEEN) != UNSEEN) & (pl.col("__first_end") <= pl.col(SEEN) - allowed))
     last_missed = pl.min_horizontal(pl.col("__last_end"), floor_end(pl.col(SEEN) - allowed, window))
-    return late.with_columns(pl.col("__first_end").alias("missed_first_end"), last_missed.alias("missed_last_end"))
+    return late.with_columns(pl.col("__first_end").alias(MISSED_FIRST), last_missed.alias(MISSED_LAST))
 
 
 def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, int]:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from eventide.kernel import aggregate
+from eventide.kernel import aggregate, exactsum
 from eventide.kernel.clock import LaneClock
 from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
 from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
+from eventide.kernel.keys import one_of_equals
 from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
-from eventide.model.time import MAX_TIME, MIN_TIME, plus
-from eventide.model.window import Session, Sliding, Window
+from eventide.model.time import EARLIEST, LATEST, MAX_TIME, MIN_TIME, plus
+from eventide.model.window import Session, Sliding
 
 if TYPE_CHECKING:
     from eventide.kernel.columns import Witness
@@ -94,7 +95,7 @@ class LaneScanner:
         rows = self._joinings(rows)
         if self.witness is not None:
             self.witness.see(rows)
-        rows = self._needed(rows)
+        rows = one_of_equals(self._needed(rows), (*self.shape.keys, *self.shape.dedupe))
         self._progress(rows)
         self._sort_out(rows)
         last = rows.tail(1)
@@ -154,7 +155,6 @@ class LaneScanner:
 
     def _dead_letters(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Null and absurd event times join the rows that decoding gave up on; they count as activity and nothing else."""
-        low, high = _time_range(self.shape.plan.window)
         reason = (
             pl.when(pl.col(DEAD).is_not_null())
             .then(pl.col(DEAD))
@@ -162,8 +162,8 @@ class LaneScanner:
             .then(pl.lit(None, dtype=pl.String))
             .when(pl.col(TIME).is_null())
             .then(pl.lit("the event time is null"))
-            .when(~pl.col(TIME).is_between(low, high))
-            .then(pl.lit("the event time is out of range"))
+            .when(~pl.col(TIME).is_between(EARLIEST, LATEST, closed="left"))
+            .then(pl.lit("the event time is not between the years 1000 and 8999"))
         )
         most = self.shape.max_ahead[self.lane[0]] if self.shape.max_ahead else None
         if most is not None:
@@ -254,7 +254,7 @@ class LaneScanner:
         weighed = aggregate.weighed(self.shape.plan.aggregates, sure.schema)
         if weighed is not None:
             index, column = weighed
-            total = aggregate.exact_total(sure[column])
+            total = exactsum.total(sure[column])
             self.found.counts[f"value_{index}"] = self.found.counts.get(f"value_{index}", 0) + total
 
     def _remember_joining(self, rows: pl.DataFrame) -> None:
@@ -275,8 +275,8 @@ class LaneScanner:
     def _merge_partials(self) -> None:
         if len(self.found.partials) > 1:
             by = [SLICE, *self.shape.keys, SEEN]
-            parts = pl.concat(self.found.partials)
-            merged = aggregate.merge(parts, by, self.shape.plan.aggregates).select(parts.columns)
+            parts = pl.concat(self.found.partials, how="diagonal")
+            merged = aggregate.merge(parts, by, self.shape.plan.aggregates)
             self.found.partials = [merged]
             self._held = len(merged)
 
@@ -290,9 +290,3 @@ def _pairs(rows: pl.DataFrame, window: Sliding) -> int:
         return len(rows) * (window.size // window.slide)
     spans = (last_end(pl.col(TIME), window) - first_end(pl.col(TIME), window)) // window.slide + 1
     return int(rows.select(spans.sum()).item() or 0)
-
-
-def _time_range(window: Window) -> tuple[int, int]:
-    """Event times whose windows an int64 can hold."""
-    span = window.gap if isinstance(window, Session) else window.size + window.slide + window.offset
-    return UNSEEN + 2 * span, MAX_TIME - (window.gap if isinstance(window, Session) else window.size)

@@ -17,6 +17,7 @@ from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMIN
 from eventide.kernel.condition import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
 from eventide.kernel.judge import DISORDER, IDLENESS, W
+from eventide.kernel.keys import hashable
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
 from eventide.model.policy import DISCARDING, RETRACTING
@@ -123,7 +124,7 @@ class SessionFiring:
     def _load(self, state: pl.DataFrame, keys: list[str]) -> None:
         columns = [START, END, ROWS, PENDING, CLOSED, DUE, SAID]
         for index, row in enumerate(state.select([*keys, *columns]).iter_rows()):
-            key, (start, end, rows, pending, closed, due, said) = row[: len(keys)], row[len(keys) :]
+            key, (start, end, rows, pending, closed, due, said) = hashable(row[: len(keys)]), row[len(keys) :]
             fragments = [index] if rows else []
             self.sessions.setdefault(key, []).append(Open(start, end, fragments, rows, pending, closed, due, list(said or [])))
 
@@ -137,12 +138,12 @@ class SessionFiring:
             pl.len().alias(ROWS),
         )
         for index, row in enumerate(spans.select([*keys, START, END, ROWS]).iter_rows()):
-            self._join(row[: len(keys)], row[-3], row[-2], row[-1], base + index, None)
+            self._join(hashable(row[: len(keys)]), row[-3], row[-2], row[-1], base + index, None)
         return len(spans)
 
     def _take_rows(self, doubtful: pl.DataFrame, keys: list[str], base: int) -> None:
         for index, row in enumerate(doubtful.select([*keys, TIME, W, "__row", BEHIND]).iter_rows()):
-            key, (time, watermark, number, behind) = row[: len(keys)], row[len(keys) :]
+            key, (time, watermark, number, behind) = hashable(row[: len(keys)]), row[len(keys) :]
             seen = None if watermark == UNSEEN else watermark
             self._pass(key, seen)
             on_time = self.counts["on_time"]
@@ -319,7 +320,7 @@ def aggregate_parts(shape: Shape, fragments: pl.DataFrame, doubtful: pl.DataFram
     """The parts of every fragment: stored sessions first, then new fragments, then single rows, numbered in that order."""
     named = shape.plan.aggregates
     old = stored.with_row_index(FRAGMENT).with_columns(pl.col(FRAGMENT).cast(pl.Int64))
-    columns = [FRAGMENT, *aggregate.part_columns(old, named)]
+    columns = [FRAGMENT, *aggregate.part_columns(old)]
     frames = [old.select(columns)] if len(old) else []
     if len(fragments):
         new = aggregate.partial(fragments, [FRAGMENT], named).sort(FRAGMENT)
@@ -339,5 +340,6 @@ def empty_sessions(shape: Shape, kinds: dict[str, pl.DataType], parts: pl.DataFr
     said = pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "sequence": pl.Int64, "values": values}))
     schema: dict[str, Any] = {k: kinds[k] for k in shape.keys}
     schema |= {START: pl.Int64, END: pl.Int64, ROWS: pl.Int64, PENDING: pl.Int64, CLOSED: pl.Boolean, DUE: pl.Int64, SAID: said}
-    schema |= {c: parts.schema[c] for c in aggregate.part_columns(parts, shape.plan.aggregates) if c != ROWS}
-    return pl.DataFrame(schema=schema)
+    schema |= {c: parts.schema[c] for c in aggregate.part_columns(parts) if c != ROWS}
+    sums = [index for index, (_, what) in enumerate(shape.plan.aggregates) if what.kind == "sum"]
+    return pl.DataFrame(schema=schema | {f"{aggregate.PART}{index}_h": pl.Int64 for index in sums})

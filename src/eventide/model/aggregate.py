@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -19,8 +19,12 @@ ADDITIVE = frozenset({"count", "sum", "collect"})
 """Aggregates whose deltas add up, so that a discarding output may carry them."""
 
 
+_DIGITS = 38
+"""The most digits that a decimal column has."""
+
+
 class AggregateOverflow(EventideError):
-    """A sum of whole numbers left int64; it is never wrapped."""
+    """A sum of whole numbers left int64, or one of decimals their 38 digits; it is never wrapped."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +159,15 @@ def _sum(values: list[Any], _: float | None) -> Any:
         return None
     if any(isinstance(v, float) for v in values):
         return _float_sum(values)
-    total = builtins.sum(values)
+    with localcontext(Context(prec=1_000)):  # the usual 28 digits would round
+        total = builtins.sum(values)
+    if isinstance(total, Decimal):
+        scale = builtins.max(0, *(-int(v.as_tuple().exponent) for v in values))
+        if abs(int(total.scaleb(scale, Context(prec=1_000)))) >= 10**_DIGITS:
+            raise AggregateOverflow(
+                f"a sum of {len(values)} decimals is {total}, more than the {_DIGITS} digits of a decimal column. "
+                "Sum a column with fewer decimals instead."
+            )
     if isinstance(total, int) and not -(2**63) <= total < 2**63:
         raise AggregateOverflow(
             f"a sum of {len(values)} whole numbers is {total}, which leaves int64. Sum a decimal column instead."

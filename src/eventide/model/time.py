@@ -10,6 +10,12 @@ from eventide.errors import DefinitionError
 
 MIN_TIME = -(2**63)
 MAX_TIME = 2**63 - 1
+EARLIEST = -30_610_224_000_000_000
+"""The first event time there may be, the year 1000; one before it is a dead letter."""
+LATEST = 221_845_392_000_000_000
+"""The first event time that there may not be, the year 9000. With `LONGEST` around them, all bounds of windows are dates that every system knows."""
+LONGEST = 360_000 * 86_400_000_000
+"""The longest span that may be declared: windows, gaps, lateness. The range of event times is then the same whatever the windows."""
 
 _UNITS = {
     "us": 1, "µs": 1, "microsecond": 1,
@@ -62,8 +68,8 @@ def duration(value: Duration, *, what: str = "a duration", zero: bool = False) -
         raise DefinitionError(f'{what} is {value!r}; give it as text with a unit, such as "30 seconds", or as a timedelta.')
     if span < 0 or (span == 0 and not zero):
         raise DefinitionError(f"{what} is {value!r}; it must be {'zero or more' if zero else 'more than zero'}.")
-    if span > MAX_TIME:
-        raise DefinitionError(f"{what} is {value!r}; the longest span is {show_duration(MAX_TIME)}.")
+    if span > LONGEST:
+        raise DefinitionError(f"{what} is {value!r}; the longest span is {show_duration(LONGEST)}.")
     return span
 
 
@@ -84,7 +90,7 @@ def _parse(text: str, what: str) -> int:
         if "." in part[1]:
             total += float(part[1]) * unit
             if math.isinf(total):
-                raise DefinitionError(f"{what} is {text!r}; the longest span is {show_duration(MAX_TIME)}.")
+                raise DefinitionError(f"{what} is {text!r}; the longest span is {show_duration(LONGEST)}.")
         else:
             whole += int(part[1]) * unit
         position = part.end()

@@ -19,7 +19,7 @@ from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
 from eventide.reconcile.compare import quoted
-from eventide.sinks.shape import PaneShape
+from eventide.sinks.shape import PaneShape, named_aside
 from eventide.sources.frame import FrameSource
 
 ROWS = "eventide_rows"
@@ -62,6 +62,7 @@ def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
     source = sources[0]
     static = FrameSource(
         name=source.name, event_time=source.event_time, watermark=Bounded(FOREVER), time_unit=source.time_unit, max_ahead=None,
+        time_zone=source.time_zone, time_format=source.time_format,
         frame=frame, lane=None, offset=None,
     )  # fmt: skip
     return _run(pipeline, (static,), ((COMPLETE, LatePolicy("drop"), "accumulating"),), spark)
@@ -119,7 +120,7 @@ def missed_windows(late: Any, pipeline: Pipeline) -> Any:
         raise DefinitionError(
             "late rows of sessions cannot be folded in: a late row may join two sessions into one. Reconcile against the archive."
         )
-    first, last = F.unix_micros("_missed_first_end"), F.unix_micros("_missed_last_end")
+    first, last = (F.unix_micros(named_aside(name, late.columns)) for name in ("_missed_first_end", "_missed_last_end"))
     ends = late.withColumn("__end", F.explode(F.sequence(first, last, F.lit(window.slide))))
     return ends.withColumns(
         {"window_end": F.timestamp_micros("__end"), "window_start": F.timestamp_micros(F.col("__end") - F.lit(window.size))}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.definition import Output
-from eventide.engine.decode import PER_UNIT
+from eventide.engine.eventtimes import PER_UNIT
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
 from eventide.reconcile.compare import ADDED, Scope, quoted
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, MISSING, Line
+from eventide.sinks.shape import named_aside
 
 
 def with_ends(frame: Any, pipeline: Pipeline) -> Any:
@@ -37,14 +38,17 @@ def by_identity(
         raise DefinitionError(f"a gap is split row by row over tumbling windows only; these are {window}. Leave identity out.")
     time = pipeline.aggregation.stream.sources[0].event_time
     kept = pipeline.archived(spark)
-    ours = scope.of(_windowed(kept.where("_dead IS NULL"), F.col("_event_time"), window))
+    place = {
+        name: named_aside(name, kept.columns) for name in ("_dead", "_event_time", "_arrival", "_source", "_lane", "_offset")
+    }
+    ours = scope.of(_windowed(kept.where(F.col(place["_dead"]).isNull()), F.col(place["_event_time"]), window))
     unit = pipeline.aggregation.stream.sources[0].time_unit
     theirs = scope.of(_windowed(rows, _instant(rows, time, unit), window))
     ids = list(identity)
-    first = Window.partitionBy(*ids).orderBy("_arrival", "_source", "_lane", "_offset")
+    first = Window.partitionBy(*ids).orderBy(*[place[n] for n in ("_arrival", "_source", "_lane", "_offset")])
     numbered = ours.withColumn("__nth", F.row_number().over(first))
     once, again = numbered.where("__nth = 1"), numbered.where("__nth > 1")
-    dead = theirs.join(kept.where("_dead IS NOT NULL").select(*ids).distinct(), ids, "left_semi")
+    dead = theirs.join(kept.where(F.col(place["_dead"]).isNotNull()).select(*ids).distinct(), ids, "left_semi")
     dead = dead.join(ours.select(*ids).distinct(), ids, "left_anti")
     missing = theirs.join(kept.select(*ids).distinct(), ids, "left_anti")
     foreign = once.join(theirs.select(*ids).distinct(), ids, "left_anti")

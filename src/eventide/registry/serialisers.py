@@ -61,9 +61,9 @@ class AvroSerialiser:
 class AvroDeserialiser:
     """Reads records by the schema they were written with, into the reader's schema if there is one."""
 
-    def __init__(self, client: RegistryClient, reader: str | None = None) -> None:
+    def __init__(self, client: RegistryClient, reader: str | None = None, references: dict[str, str] | None = None) -> None:
         self._client = client
-        self._reader = None if reader is None else _avro(reader, {})
+        self._reader = None if reader is None else _avro(reader, references or {})
         self._writers: dict[int, Any] = {}
 
     def __call__(self, record: bytes) -> Any:
@@ -126,7 +126,7 @@ class JsonDeserialiser:
         try:
             value = json.loads(payload)
             self._checks[schema_id].validate(value)
-        except (ValueError, RecursionError, jsonschema.ValidationError) as error:
+        except (ValueError, RecursionError, ArithmeticError, jsonschema.ValidationError) as error:
             message = error.message if isinstance(error, jsonschema.ValidationError) else str(error)
             raise BadPayload(f"schema {schema_id} does not take this record: {message}") from error
         self._client.note_decoded(schema_id)

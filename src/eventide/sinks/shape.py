@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +25,31 @@ META: dict[str, pa.DataType] = {
     "emitted_at": INSTANT,
 }
 """Eventide's own columns: `op` is insert or retract, `timing` is early, on_time or late."""
+
+
+def aside(name: str, taken: Iterable[str]) -> str:
+    """The name under which a column of ours stands beside a user's: with as many underscores before it as it needs.
+
+    >>> aside("_offset", ["bank", "_offset"])
+    '__offset'
+    """
+    # Without regard to case: SQLite, DuckDB and Spark hold "Sequence" and "sequence" for one name.
+    known = {user.casefold() for user in taken}
+    while name in known:
+        name = "_" + name
+    return name
+
+
+def named_aside(name: str, columns: Iterable[str]) -> str:
+    """The column of ours in a table where it may have stepped aside.
+
+    >>> named_aside("_offset", ["_offset", "__offset"]), named_aside("_lane", ["_lane"])
+    ('__offset', '_lane')
+    """
+    have = set(columns)
+    while "_" + name in have:
+        name = "_" + name
+    return name
 
 
 @dataclass(frozen=True)
@@ -60,11 +86,7 @@ class PaneShape:
 
     def meta(self, name: str) -> str:
         """The name under which one of our columns appears in this table."""
-        # Without regard to case: SQLite, DuckDB and Spark hold "Sequence" and "sequence" for one name.
-        taken = {user.casefold() for user in (*self.key_names, *self.value_names)}
-        while name in taken:
-            name = "_" + name
-        return name
+        return aside(name, (*self.key_names, *self.value_names))
 
     def added_by(self, value: str) -> str:
         """The function that adds up a value's deltas."""

@@ -33,6 +33,10 @@ class Source:
     """The column that says when a row arrived; without one the source's own time is taken."""
     time_unit: str = "us"
     """The unit of event_time and arrival columns that are whole numbers instead of timestamps."""
+    time_zone: str = "UTC"
+    """The zone of timestamps that name none: texts, and timestamps that are not adjusted to UTC."""
+    time_format: str | None = None
+    """The form of texts that say times, as strftime has it; without one they are ISO 8601."""
     max_ahead: int | None = 86_400_000_000
     """An event time further than this after its arrival is absurd: a dead letter, never a jump of the watermark."""
     max_skew: int | None = 60_000_000
@@ -55,6 +59,22 @@ class Source:
         if self.time_unit not in UNITS:
             raise DefinitionError(
                 f"source {self.name!r}: time_unit is {self.time_unit!r}; it must be one of {', '.join(UNITS)}."
+            )
+        self._check_texts()
+
+    def _check_texts(self) -> None:
+        from zoneinfo import ZoneInfo
+
+        try:
+            ZoneInfo(self.time_zone)
+        except (ValueError, LookupError, TypeError, OSError):
+            raise DefinitionError(
+                f'source {self.name!r}: time_zone is {self.time_zone!r}; give the name of a zone, such as "Asia/Kolkata".'
+            ) from None
+        form = self.time_format
+        if form is not None and not (isinstance(form, str) and "%" in form):
+            raise DefinitionError(
+                f'source {self.name!r}: time_format is {form!r}; give the form of the texts, such as "%d/%m/%Y %H:%M:%S".'
             )
 
     @property

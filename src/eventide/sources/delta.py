@@ -42,6 +42,8 @@ def delta_table(
     max_ahead: Duration | None = "1 day",
     max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
+    time_zone: str = "UTC",
+    time_format: str | None = None,
 ) -> FrameSource:
     """Rows as they are appended to a Delta table.
 
@@ -49,5 +51,5 @@ def delta_table(
     """
     return FrameSource(
         name=name, frame=DeltaRows(str(path), files_per_batch), event_time=event_time, watermark=watermark, lane=lane, offset=offset,
-        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, connectors=("delta",),
+        arrival=arrival, idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, time_zone=time_zone, time_format=time_format, connectors=("delta",),
     )  # fmt: skip

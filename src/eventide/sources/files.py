@@ -56,6 +56,8 @@ def files(
     max_ahead: Duration | None = "1 day",
     max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
+    time_zone: str = "UTC",
+    time_format: str | None = None,
     read: str = "auto",
     on_bad_file: str = "dead_letter",
 ) -> FileSource:
@@ -85,5 +87,5 @@ def files(
     return FileSource(
         name=name, path=str(path), event_time=event_time, watermark=watermark, format=format, schema=schema, lane=lane,
         arrival=arrival, idle_after=idle(name, idle_after), files_per_batch=files_per_batch, max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew),
-        time_unit=time_unit, read=read, on_bad_file=on_bad_file,
+        time_unit=time_unit, time_zone=time_zone, time_format=time_format, read=read, on_bad_file=on_bad_file,
     )  # fmt: skip

@@ -54,6 +54,8 @@ def stream(
     max_ahead: Duration | None = "1 day",
     max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
+    time_zone: str = "UTC",
+    time_format: str | None = None,
 ) -> FrameSource:
     """A streaming (or, for a backfill, static) DataFrame.
 
@@ -62,5 +64,5 @@ def stream(
     """
     return FrameSource(
         name=name, frame=frame, event_time=event_time, watermark=watermark, lane=lane, offset=offset, arrival=arrival,
-        idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit,
+        idle_after=idle(name, idle_after), max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, time_zone=time_zone, time_format=time_format,
     )  # fmt: skip

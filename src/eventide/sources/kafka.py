@@ -83,6 +83,8 @@ def kafka(
     max_ahead: Duration | None = "1 day",
     max_skew: Duration | None = "1 minute",
     time_unit: str = "us",
+    time_zone: str = "UTC",
+    time_format: str | None = None,
     options: dict[str, str] | None = None,
 ) -> KafkaSource:
     """Read topics. Security and other client options are passed through: `options={"kafka.security.protocol": "SASL_SSL", …}`.
@@ -105,5 +107,6 @@ def kafka(
     return KafkaSource(
         name=name, servers=servers, topics=topics, value=value, event_time=event_time, watermark=watermark,
         idle_after=idle(name, idle_after), arrival=arrival, starting=starting, rows_per_batch=rows_per_batch, headers=headers,
-        max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, options=tuple((options or {}).items()),
+        max_ahead=ahead(name, max_ahead), max_skew=skew(name, max_skew), time_unit=time_unit, time_zone=time_zone,
+        time_format=time_format, options=tuple((options or {}).items()),
     )  # fmt: skip

@@ -1,0 +1,36 @@
+"""Keys as values that are equal only where their bytes and texts are: floats have two zeros and many values that are no number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from eventide.kernel.leaves import changed, holds
+
+
+def one_of_equals(rows: pl.DataFrame, keys: Iterable[str]) -> pl.DataFrame:
+    """Rows whose keys hold 0.0 for -0.0, and one NaN for all: what counts as one key goes to one bucket, under one window_id.
+
+    >>> one_of_equals(pl.DataFrame({"k": [-0.0, 1.0]}), ["k"])["k"].to_list()
+    [0.0, 1.0]
+    """
+    floats = [name for name in dict.fromkeys(keys) if holds(rows.schema[name], lambda kind: kind.is_float())]
+    if not floats:
+        return rows
+    return rows.with_columns(changed(pl.col(n), rows.schema[n], lambda kind: kind.is_float(), _one).alias(n) for n in floats)
+
+
+def _one(value: pl.Expr) -> pl.Expr:
+    return pl.when(value.is_nan()).then(math.nan).when(value == 0).then(0.0).otherwise(value)
+
+
+def hashable(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key for a dict: Python finds a NaN only if it is the same object.
+
+    >>> {hashable((float("nan"),)): 1}[hashable((float("nan"),))]
+    1
+    """
+    return tuple(math.nan if part != part else part for part in key)

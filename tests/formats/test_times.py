@@ -1,0 +1,102 @@
+"""How columns and texts say times: exactly, in their zone, in their form, or not at all."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import eventide as ev
+from eventide.engine.decode import Reading
+from eventide.engine.eventtimes import micros
+from eventide.engine.filereading import LandedFile, chunks_of
+from eventide.engine.settling import late_rows
+from eventide.engine.texttimes import ISO, Times
+from eventide.errors import DefinitionError
+from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, TIME
+from eventide.model.watermark import Ascending
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "unit", "wanted"),
+    [
+        ([288230377851711744, 1, -1, None], pl.Int64(), "s", [None, 1_000_000, -1_000_000, None]),
+        ([2**63 - 1, -(2**63)], pl.Int64(), "ms", [None, None]),
+        ([2**64 - 1, 1], pl.UInt64(), "us", [None, 1]),
+        ([1.5, math.nan, math.inf, 1e300, -0.25], pl.Float64(), "s", [1_500_000, None, None, None, -250_000]),
+        ([Decimal("1.000001"), Decimal("1.0000001")], pl.Decimal(38, 7), "s", [1_000_001, None]),
+        (["1970-01-01T00:00:01Z", "soon", "1", "01/02/2026", None], pl.String(), "us", [1_000_000, None, None, None, None]),
+    ],
+)
+def test_a_column_says_times_exactly_or_not_at_all(values: list[Any], kind: pl.DataType, unit: str, wanted: list[Any]) -> None:
+    assert micros(pl.Series(values, dtype=kind), unit, ISO).to_list() == wanted
+
+
+def test_a_row_whose_time_cannot_be_read_is_a_dead_letter_with_the_value() -> None:
+    reading = Reading(0, "s", {"at": pl.Float64()}, "at", Ascending(), time_unit="s")
+    ready = reading.prepare(pl.DataFrame({ARRIVAL: [0, 0], OFFSET: [0, 1], "at": [math.nan, 1.0]}))
+    assert ready[TIME].to_list() == [None, 1_000_000]
+    assert ready[DEAD].to_list() == ["the event time NaN is no time", None]
+
+
+def test_times_without_a_zone_are_in_the_zone_of_the_source() -> None:
+    texts = pl.Series(["2026-01-01T05:30:00", "2026-01-01T00:00:00Z", "2026-01-01"])
+    assert Times("Asia/Kolkata").instants(texts).dt.epoch("s").to_list() == [1767225600, 1767225600, 1767205800]
+    doubtful = pl.Series(["2026-10-25T02:30:00", "2026-03-29T02:30:00", "2026-10-25T02:30:00+01:00"])
+    assert Times("Europe/Berlin").instants(doubtful).is_null().to_list() == [True, True, False]
+
+
+def test_a_form_is_taken_at_its_word() -> None:
+    found = Times("UTC", "%d/%m/%Y %H:%M").instants(pl.Series(["01/02/2026 10:00", "2026-02-01T10:00:00Z"]))
+    assert found.to_list() == [datetime(2026, 2, 1, 10, tzinfo=UTC), None]
+
+
+@pytest.mark.parametrize("more", [{"time_zone": "Mars/Olympus"}, {"time_zone": 3}, {"time_format": "day"}, {"time_format": 3}])
+def test_zones_and_forms_that_are_none_are_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(DefinitionError, match=r"time_(zone|format) is"):
+        ev.files("s", "/nowhere", event_time="at", watermark=ev.ascending(), **more)
+
+
+def test_nanoseconds_of_parquet_are_kept_or_named(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"at": pl.Series([1_000, 1_001, None]).cast(pl.Datetime("ns"))})
+    frame.write_parquet(tmp_path / "1.parquet")
+    reading = Reading(0, "s", {"at": pl.Datetime("us", "UTC")}, "at", Ascending())
+    rows = pl.concat(chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0))
+    assert rows[TIME].to_list() == [1, None, None]
+    assert [reason is not None for reason in rows[DEAD]] == [False, True, False]
+
+
+def test_rows_that_come_in_the_zone_of_a_session_are_the_same_instants() -> None:
+    """As Spark hands them over where its session is not in UTC."""
+    there = pl.Datetime("us", "Asia/Kolkata")
+    at = pl.Series([0, 1]).cast(pl.Datetime("us", "UTC")).cast(there)
+    kinds: dict[str, pl.DataType] = {"at": pl.Datetime("us", "UTC"), "all": pl.List(pl.Datetime("us", "UTC"))}
+    given = pl.DataFrame({ARRIVAL: [0, 0], OFFSET: [0, 1], "at": at, "all": pl.Series([[at[0]], [None]], dtype=pl.List(there))})
+    ready = Reading(0, "s", kinds, "at", Ascending()).prepare(given)
+    assert (ready[TIME].to_list(), ready[DEAD].null_count()) == ([0, 1], 2)
+    assert {name: ready.schema[name] for name in kinds} == kinds
+
+
+def test_columns_of_ours_step_aside_in_late_rows() -> None:
+    """The late rows of one pipeline are rows for another."""
+    own = {"_offset": [7], "_lane": ["mine"], "missed_first_end": ["x"], "_Source": ["s"]}
+    places = {"__arrival": [0], "__source": [0], "__lane": ["0"], "__offset": [3], "__time": [0], "__seen": [5]}
+    table = late_rows(pl.DataFrame({**own, **places, "__missed_first_end": [1], "__missed_last_end": [2]}), 0)
+    (row,) = table.to_dicts()
+    assert (row["_offset"], row["__offset"], row["_lane"], row["__lane"], row["missed_first_end"]) == (7, 3, "mine", "0", "x")
+    assert (row["_Source"], row["__source"]) == ("s", 0)
+
+
+def test_whether_a_row_fits_does_not_hang_on_the_columns_that_are_needed(tmp_path: Path) -> None:
+    """A column that nobody asks for is looked at where its type is not the declared one."""
+    pl.DataFrame({"at": [1, 2], "n": [1.0, 1.5]}).write_parquet(tmp_path / "1.parquet")
+    whole: dict[str, pl.DataType] = {"at": pl.Int64(), "n": pl.Int64()}
+    for kinds in (whole, {"at": pl.Int64()}):
+        reading = Reading(0, "s", kinds, "at", Ascending(), declared=whole)
+        (rows,) = chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0)
+        assert [reason is not None for reason in rows[DEAD]] == [False, True]
