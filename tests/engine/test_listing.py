@@ -224,7 +224,7 @@ def test_storage_that_does_not_answer_is_no_fault_of_the_file(tmp_path: Path, mo
     def down(*_: object, **__: object) -> Any:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr("eventide.engine.filereading._parquet", down)
+    monkeypatch.setattr("eventide.engine.fileformats.parquet", down)
     monkeypatch.setattr("eventide.engine.filefaults._opened", down)
     with pytest.raises(SourceUnavailable, match="cannot be read now, so that nobody knows what is in it: the disk is on fire"):
         noted(feeding, tmp_path / "in/a/000.parquet")
