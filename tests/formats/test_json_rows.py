@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from eventide.engine.jsonrecords import decode_json
 from eventide.kernel.columns import DEAD
-from eventide.kernel.decode import decode_json
 
 KINDS = {"n": pl.Int64(), "t": pl.String()}
 GOOD = [b'{"n": 1, "t": "a"}', b' {"n": 2}', b'{"t": null, "n": 3, "more": [1]}', b'{"n":\n 4}', b"{}"]
