@@ -1,6 +1,7 @@
 """Late rows by cause while a pipeline runs, and the command that shows them."""
 
 import datetime as dt
+import json
 
 import polars as pl
 import pytest
@@ -9,6 +10,8 @@ from click.testing import CliRunner
 import eventide as ev
 from eventide.cli.main import main
 from eventide.measure.judging import DISORDER, IDLENESS
+from eventide.measure.promise import Promise
+from eventide.measure.report import as_json
 from eventide.measure.tune import tune
 
 NOON = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)
@@ -74,6 +77,16 @@ def test_the_command_shows_percentiles_causes_and_bias(clicks):
         assert text in shown.output
     by_hour = CliRunner().invoke(main, ["lateness", str(file), "--by", "hour"])
     assert "2026-11-08T12:00:00Z" in by_hour.output
+
+
+def test_a_contract_from_the_tuning_is_held_against_the_run(spark, clicks, tmp_path):
+    pipeline, file = clicks
+    promise = Promise.of_tuning(as_json(tune(pipeline, spark=spark)))
+    assert promise.freshness is not None and promise.completeness is not None
+    for promised, status in ((promise, 1), (Promise(promise.freshness, 0.9), 0), (Promise(1_000), 1)):
+        (tmp_path / "c.yaml").write_text(json.dumps({"slaProperties": promised.as_properties()}))
+        done = CliRunner().invoke(main, ["lateness", str(file), "--contract", str(tmp_path / "c.yaml")])
+        assert done.exit_code == status, done.output  # `strict` refuses 35 of its rows: 97.4%
 
 
 def test_sessions_count_causes_too(spark, tmp_path):
