@@ -14,7 +14,8 @@ import pytest
 import eventide as ev
 from eventide.engine.decode import Reading
 from eventide.engine.eventtimes import micros
-from eventide.engine.filereading import LandedFile, chunks_of
+from eventide.engine.filereading import chunks_of
+from eventide.engine.landed import LandedFile
 from eventide.engine.settling import late_rows
 from eventide.engine.texttimes import ISO, Times
 from eventide.errors import DefinitionError

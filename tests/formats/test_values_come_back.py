@@ -20,6 +20,7 @@ from eventide.engine.columnar import arrow_kind
 from eventide.engine.decode import Reading
 from eventide.engine.filereading import frames_of
 from eventide.engine.jsonrecords import decode_json
+from eventide.engine.landed import LandedFile
 from eventide.engine.texttimes import ISO
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.watermark import Ascending
@@ -34,7 +35,7 @@ def reading(kinds: dict[str, pl.DataType], **more: Any) -> Reading:
 
 
 def read_file(path: Path, form: str, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
-    frames = list(frames_of(str(path), form, reading(kinds)))
+    frames = list(frames_of(LandedFile(str(path), 0, "0"), form, reading(kinds)))
     whole = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame(schema={**kinds, DEAD: pl.String()})
     if form == "json":
         whole = pl.concat([whole, decode_json(whole[RAW], kinds)], how="horizontal") if frames else whole
