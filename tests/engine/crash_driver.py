@@ -43,6 +43,7 @@ class Here:
     """As much of a Spark session as Run asks for when workers read the files: tasks, run here."""
 
     defaultParallelism = 2
+    applicationId = "here"
 
     @property
     def sparkContext(self) -> Here:

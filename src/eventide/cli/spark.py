@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 def session_for(pipeline: Pipeline | None, master: str | None = None) -> Any:
     """The session that a pipeline (or the history of a directory) needs; says where Spark's own words are if it does not start."""
     from eventide.engine.java import SparkUnavailable
-    from eventide.engine.session import local_session
+    from eventide.engine.session import hush, local_session
 
     log = spark_log(pipeline)
     try:
         with quiet_start(log):
-            return local_session(
+            spark = local_session(
                 pipeline.packages() if pipeline else (), name=pipeline.name if pipeline else "eventide", master=master
             )
+            hush(spark)
+            return spark
     except SparkUnavailable as error:
         raise SparkUnavailable(f"{error} What Spark said is in {log}.") from error
 
@@ -44,7 +46,7 @@ def quiet_start(log: str) -> Iterator[None]:
     """Processes that are started meanwhile write their standard error to a file; what matters reaches Python as an error."""
     try:
         Path(log).parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise EventideError(f"{log}, where Spark's own words are kept, cannot be written: {error.strerror}.") from error
     ours = os.dup(2)

@@ -83,6 +83,14 @@ def local_session(
         ) from error
 
 
+def hush(spark: Any) -> None:
+    """Spark's Python side prints a traceback of its own when the JVM ends; what that means is told elsewhere, once."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        told = server.handle_error
+        server.handle_error = lambda *about: None if isinstance(sys.exc_info()[1], EOFError) else told(*about)
+
+
 def session_for(pipeline: Any, given: Any = None) -> Any:
     """The session that a pipeline runs on: the user's own, once its workers are known to be able, or one with what its sources need."""
     if given is None:
