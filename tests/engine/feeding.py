@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from crash_driver import Here, Listed
+from crash_driver import Here, Listed, note
 from landing import START
 
 import eventide as ev
 from eventide.engine.run import Run
+from eventide.engine.store import Store
+from eventide.engine.tables import committed
 
 SECOND = 1_000_000
 KINDS = {"ts": pl.Datetime("us", "UTC"), "at": pl.Datetime("us", "UTC"), "bank": pl.String, "paise": pl.Int64}
@@ -62,6 +64,7 @@ class Feeding:
         """A batch of these files."""
         listed = [(str(p), p.stat().st_mtime_ns // 1000) for p in files]
         self.now += SECOND
+        note(self.root / "state", self.run.ledger.batch + 1, listed)
         return self.run.batch(Listed(listed), self.run.ledger.batch + 1, drain=drain)
 
     def again(self, *lanes: str, **how: Any) -> Any:
@@ -69,7 +72,8 @@ class Feeding:
         return self.batch(*lanes, **how)
 
     def said(self, what: str = "panes/out") -> list[dict[str, Any]]:
-        files = sorted((self.root / "state" / what).rglob("*.parquet"))
+        store = Store(str(self.root / "state"))
+        files = [store.url(path) for path in sorted(committed(store, what, self.run.ledger))]
         return pl.concat([pl.read_parquet(f) for f in files], how="diagonal").to_dicts() if files else []
 
     def rows(self) -> dict[str, int]:

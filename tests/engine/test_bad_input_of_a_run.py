@@ -17,6 +17,7 @@ from landing import START, land, lane_rows
 
 import eventide as ev
 from eventide.engine.changes import DefinitionChanged
+from eventide.engine.gate import BatchFailed
 from eventide.engine.java import SparkUnavailable
 from eventide.engine.journal import JournalError
 from eventide.engine.lease import StateInUse
@@ -206,13 +207,14 @@ def test_a_batch_that_spark_skipped_to_is_refused(stopped: Feeding) -> None:
     newest(stopped).unlink()
     run = stopped.open()
     before = contents(stopped.root / "state")
-    with pytest.raises(JournalError, match=r"Spark goes on with batch 3, but the newest commit .* is of batch 1"):
+    with pytest.raises(BatchFailed, match=r"JournalError: Spark goes on with batch 3, but the newest commit .* is of batch 1"):
         run._on_batch(Listed([]), 3)
     assert contents(stopped.root / "state") == before
 
 
 def test_a_checkpoint_that_is_gone_is_refused(stopped: Feeding) -> None:
     run = stopped.open()
+    shutil.rmtree(stopped.root / "state/checkpoint")
     with pytest.raises(JournalError, match="has committed batch 2, but Spark's checkpoint beside it remembers none"):
         run.start(available_now=True)
     run.close()

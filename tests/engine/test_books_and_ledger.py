@@ -41,7 +41,7 @@ class Books:
 
     def __init__(self, root: Path) -> None:
         self.store, self.shape = Store(str(root)), Shape(PLAN)
-        partial = pl.DataFrame({"__slice": [0, 2], ROWS: [1, 2], "a0_n": [1, 2], "a1_s": [10, 20], "a1_n": [1, 2]})
+        partial = pl.DataFrame({"__slice": [0, 2], ROWS: [1, 2], "__a0_n": [1, 2], "__a1_s": [10, 20], "__a1_n": [1, 2]})
         kept = pl.DataFrame({"__arrival": [1, 2]})
         parts = self.store.write("partial", 7, [(0, partial)], about="__slice") + self.store.write("rows", 7, [(0, kept)])
         more = self.store.write("rows", 7, [(0, kept.head(1))])

@@ -121,7 +121,7 @@ class Topic:
         read = Counter(event.row["paise"] for event in events)
         assert not [row for row, times in read.items() if times > 1], "rows read twice"
         assert set(read) == self.sent
-        reference = told(run.shape.plan, events, run.ledger, run.last_clock)
+        reference = told(run.shape.plan, events, run.ledger, [(run.ledger.swept, run.last_clock)])
         for output in ("some", "drop"):
             with sqlite3.connect(self.root / "out.db") as base:
                 found = base.execute(f'select window_id, bank, n, total from "{output}"').fetchall()

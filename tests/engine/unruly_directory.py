@@ -263,7 +263,7 @@ class Unruly:
         known = set().union(*world.whole.values(), *world.unsure.values())
         assert set(read) <= known and set(dead) <= {*world.bad, *world.unsure}
         assert run.ledger.swept == end_of(run.last_clock), "the directory was read to its end, and W does not know"
-        reference = told(run.shape.plan, events, run.ledger, run.last_clock)
+        reference = told(run.shape.plan, events, run.ledger, [(run.ledger.swept, run.last_clock)])
         for output in ("some", "drop"):
             assert self.table(output) == standing(reference, output), output
         TOTALS.update(streams=1, files=world.files, rows=len(read), dead_files=len(dead), batches=run.ledger.batch + 1)

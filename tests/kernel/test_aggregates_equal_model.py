@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from eventide.kernel import aggregate as kernel
-from eventide.kernel import sketch
+from eventide.kernel import exactsum, sketch
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, ROWS, SOURCE, TIME
 from eventide.model import aggregate as model
 from eventide.model.aggregate import AggregateOverflow, compute
@@ -85,9 +85,11 @@ def test_a_sum_reaches_the_ends_of_int64_and_never_passes_them(end: int) -> None
     assert sums([end, step, -step]) == end
     with pytest.raises(AggregateOverflow, match=f"the sum 's' is {end + step}, which leaves int64"):
         sums([end, step])
-    parts = pl.concat([kernel.partial(pl.DataFrame({"x": [v]}), [], (("s", model.sum("x")),)) for v in (end, step)])
+    named = (("s", model.sum("x")),)
+    parts = [kernel.partial(pl.DataFrame({"x": [v]}), [], named) for v in (end, step, -step)]
+    assert kernel.finish(kernel.merge(pl.concat(parts), [], named), named)["s"].item() == end
     with pytest.raises(AggregateOverflow):
-        kernel.merge(parts, [], (("s", model.sum("x")),))
+        kernel.finish(kernel.merge(pl.concat(parts[:2]), [], named), named)
 
 
 @pytest.mark.parametrize("kind", [pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32])
@@ -97,8 +99,8 @@ def test_a_sum_of_small_whole_numbers_outgrows_them(kind: Any) -> None:
 
 
 def test_an_exact_total_is_larger_than_its_kind() -> None:
-    assert kernel.exact_total(pl.Series([2**63 - 1] * 4)) == 4 * (2**63 - 1)
-    assert kernel.exact_total(pl.Series([], dtype=pl.Int64)) == 0 == kernel.exact_total(pl.Series([None], dtype=pl.Int64))
+    assert exactsum.total(pl.Series([2**63 - 1] * 4)) == 4 * (2**63 - 1)
+    assert exactsum.total(pl.Series([], dtype=pl.Int64)) == 0 == exactsum.total(pl.Series([None], dtype=pl.Int64))
 
 
 def test_the_first_sum_of_whole_numbers_is_weighed() -> None:
@@ -109,12 +111,12 @@ def test_the_first_sum_of_whole_numbers_is_weighed() -> None:
 
 
 def test_a_users_column_that_looks_like_a_part_stays_a_column() -> None:
-    """Only as many parts as there are aggregates; `a_x`, `b0_x` and `a0` are nobody's parts."""
-    frame = pl.DataFrame({"a1_x": [1], "a_x": [1], "b0_x": [1], "a0": [1], "v": [2]})
+    """Parts begin with two underscores, as no column of a user's does."""
+    frame = pl.DataFrame({"a1_x": [1], "a0_s": [1], "b0_x": [1], "a0": [1], "v": [2]})
     named = (("s", model.sum("v")),)
-    parts = kernel.partial(frame, ["a1_x", "a_x", "b0_x", "a0"], named)
-    assert sorted(kernel.part_columns(parts, named)) == [ROWS, "a0_n", "a0_s"]
-    assert kernel.finish(parts, named).columns == ["a1_x", "a_x", "b0_x", "a0", ROWS, "s"]
+    parts = kernel.partial(frame, ["a1_x", "a0_s", "b0_x", "a0"], named)
+    assert sorted(kernel.part_columns(parts)) == ["__a0_n", "__a0_s", ROWS]
+    assert kernel.finish(parts, named).columns == ["a1_x", "a0_s", "b0_x", "a0", ROWS, "s"]
 
 
 def test_sketches_of_many_values_are_near_and_a_union_is_as_good() -> None:

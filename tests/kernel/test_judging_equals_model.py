@@ -11,7 +11,22 @@ import polars as pl
 import pytest
 
 from eventide.kernel import grid, judge
-from eventide.kernel.columns import ARRIVAL, BEHIND, END, LANE, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape, swept_between
+from eventide.kernel.columns import (
+    ARRIVAL,
+    BEHIND,
+    END,
+    LANE,
+    MISSED_FIRST,
+    MISSED_LAST,
+    OFFSET,
+    SEEN,
+    SLICE,
+    SOURCE,
+    TIME,
+    UNSEEN,
+    Shape,
+    swept_between,
+)
 from eventide.model import aggregate
 from eventide.model.event import end_of
 from eventide.model.lateness import Verdict, last_threshold, verdict
@@ -111,7 +126,7 @@ def test_every_pair_of_row_and_window_has_the_models_verdict(window: Sliding) ->
                 causes[judge.DISORDER if row[BEHIND] else judge.IDLENESS] += 1
         counts = judge.verdict_counts(seen, shape, allowed)
         assert +Counter(counts) == pairs + worst + causes
-        refused = judge.refused(seen, shape, allowed).select(TIME, "missed_first_end", "missed_last_end")
+        refused = judge.refused(seen, shape, allowed).select(TIME, MISSED_FIRST, MISSED_LAST)
         assert Counter(refused.iter_rows()) == Counter(missed)
 
 

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from eventide.engine.columnar import Kinds, arrow_kind, column_of, texts_of
-from eventide.engine.texttimes import FEW, Times, in_halves
-from eventide.engine.values import Misfit, from_text
+from eventide.engine.columnar import Kinds, texts_of
+from eventide.engine.textcolumns import from_texts
+from eventide.engine.texttimes import FEW, Times
+from eventide.engine.values import Misfit
 from eventide.kernel.columns import DEAD, RAW
 
 Cells = list[bytes | None]
@@ -178,35 +178,7 @@ def _cut_together(records: list[bytes], width: int, wanted: list[int]) -> list[p
 
 
 def _typed(cells: pl.Series, kind: pl.DataType, times: Times) -> tuple[pl.Series, dict[int, str]]:
-    """Cells in a column's type; the few that do not come through at once are read one by one, and named if they do not fit."""
+    """Cells in a column's type, and why some do not fit it."""
     texts = texts_of(cells)
-    wrong = dict.fromkeys((texts.is_null() & cells.is_not_null()).arg_true().to_list(), "not UTF-8")
-    column = _read_together(texts, kind, times)
-    missed = (column.is_null() & texts.is_not_null()).arg_true().to_list()
-    if not missed:
-        return column, wrong
-    read = from_text(kind, times)
-    values: list[Any] = [None] * len(texts)
-    for row in missed:
-        try:
-            values[row] = read(texts[row])
-        except Misfit as error:
-            wrong[row] = str(error)
-    return pl.select(pl.coalesce(pl.lit(column), pl.lit(column_of(values, kind)))).to_series(), wrong
-
-
-def _read_together(texts: pl.Series, kind: pl.DataType, times: Times) -> pl.Series:
-    """Null where a text is not, or not surely, a value of the type."""
-    if kind == pl.String:
-        return texts
-    if isinstance(kind, pl.Datetime):
-        return times.instants(texts).cast(kind)
-    if kind.is_integer():
-        return texts.cast(kind, strict=False)
-    if kind.is_float():
-        read = texts.cast(pl.Float64, strict=False).cast(kind, strict=False)
-        return pl.select(pl.when(pl.lit(read).is_infinite()).then(None).otherwise(pl.lit(read))).to_series().cast(kind)
-    if isinstance(kind, pl.Decimal | pl.Date):
-        done = in_halves(texts.to_arrow().cast(pa.string()), lambda part: pc.cast(part, arrow_kind(kind)))
-        return pl.Series(done, dtype=kind)
-    return pl.repeat(None, len(texts), dtype=kind, eager=True)
+    column, wrong = from_texts(texts, kind, times)
+    return column, {**wrong, **dict.fromkeys((texts.is_null() & cells.is_not_null()).arg_true().to_list(), "not UTF-8")}

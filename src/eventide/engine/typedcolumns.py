@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from eventide.engine.columnar import Kinds, arrow_kind
+from eventide.engine.textcolumns import from_texts
 from eventide.engine.texttimes import Times, in_halves
 from eventide.kernel.columns import DEAD, RAW
 from eventide.kernel.jsontext import json_of
@@ -57,6 +58,8 @@ def in_kind(column: pl.Series, kind: pl.DataType, times: Times) -> pl.Series:
         return _instants(column, column.dtype, kind, times)
     if column.dtype == pl.Date and isinstance(kind, pl.Datetime):
         return _instants(column.cast(pl.Datetime("us")), pl.Datetime("us"), kind, times)
+    if column.dtype == pl.String and not kind.is_nested() and kind != pl.Binary:
+        return from_texts(column, kind, times)[0].alias(column.name)
     if not _akin(column.dtype, kind):
         return pl.repeat(None, len(column), dtype=kind, eager=True).alias(column.name)
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
