@@ -21,6 +21,10 @@ from eventide.sinks.sqlgenerations import EPOCH, MICRO
 from eventide.sinks.upkeep import crowded
 
 
+FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_000_000
+"""Instants of the years 1000 to 9999: of others a file says nothing, since their texts are not read alike everywhere."""
+
+
 class DeltaFiles:
     """A table at one version. What is committed goes upon that version, or not at all."""
 
@@ -87,7 +91,7 @@ def statistics(rows: pa.Table) -> dict[str, Any]:
             continue
         found: Any = pa.compute.min_max(rows[field.name].cast(pa.int64()))
         low, high = found["min"].as_py(), found["max"].as_py()
-        if low is not None:
+        if low is not None and not (instant and (low < FIRST or high > LAST)):
             least[field.name] = _stamp(low // 1000) if instant else low
             most[field.name] = _stamp(-(-high // 1000)) if instant else high
     return {"numRecords": rows.num_rows, "minValues": least, "maxValues": most, "nullCount": {}}
