@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import eventide as ev
 from eventide.cli.main import main
 from eventide.engine.archive import archived_files
+from eventide.engine.ledger import Ledger
 from eventide.engine.run import Run
 from eventide.engine.store import Store
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
@@ -47,6 +48,7 @@ def witnessed(rows, tmp_path, chunk, batches=1, dimensions=("region",)):
     return store
 
 
+LEDGER = Ledger(batch=99)
 SHARES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999))
 
 
@@ -61,7 +63,7 @@ def lateness_of(rows):
 @pytest.mark.parametrize(("chunk", "batches"), [(5_000, 1), (5_000, 6), (450_000, 1), (900_000, 2)])
 def test_percentiles_are_within_one_percent_of_rank_by_lane_hour_and_value(tmp_path, chunk, batches):
     rows = seen_rows(900_000, slow=13)
-    measured = Lateness(live._standing(witnessed(rows, tmp_path, chunk, batches), 99)[0], {}, {})
+    measured = Lateness(live._standing(witnessed(rows, tmp_path, chunk, batches), LEDGER)[0], {}, {})
     cells = [(measured.by()[0], rows)]
     for hour in measured.by("hour"):
         cells.append((hour, rows.filter(pl.col(ARRIVAL) // HOUR == hour["hour"])))
@@ -83,14 +85,14 @@ def test_a_lane_in_which_every_fourth_row_is_slow_is_not_taken_for_a_slow_one(tm
     rows = seen_rows(600_000)
     slow = np.where(np.arange(len(rows)) % 4 == 0, 600 * SECOND, 0)
     rows = rows.with_columns(pl.col(TIME) - slow)
-    measured = Lateness(live._standing(witnessed(rows, tmp_path, 600_000, dimensions=()), 99)[0], {}, {})
+    measured = Lateness(live._standing(witnessed(rows, tmp_path, 600_000, dimensions=()), LEDGER)[0], {}, {})
     assert max(rank_errors(measured.by()[0], lateness_of(rows)).values()) < 0.01
 
 
 @pytest.mark.parametrize("chunk", [5_000, 250_000])
 def test_what_is_counted_by_value_is_exact(tmp_path, chunk):
     rows = seen_rows(500_000)
-    measured = Lateness(live._standing(witnessed(rows, tmp_path, chunk, batches=2), 99)[0], {}, {})
+    measured = Lateness(live._standing(witnessed(rows, tmp_path, chunk, batches=2), LEDGER)[0], {}, {})
     late = rows.filter(pl.col(TIME) // (60 * SECOND) * (60 * SECOND) + 60 * SECOND <= pl.col("__before"))
     counts = measured.counts("region")
     assert len(counts) == 20
@@ -101,15 +103,15 @@ def test_what_is_counted_by_value_is_exact(tmp_path, chunk):
 
 def test_compaction_changes_no_number_and_survives_being_cut_short(tmp_path, monkeypatch):
     store = witnessed(seen_rows(30_000), tmp_path, 1_000, batches=6)
-    before = Lateness(live._standing(store, 99)[0], {}, {}).by("lane", dimension="region")
+    before = Lateness(live._standing(store, LEDGER)[0], {}, {}).by("lane", dimension="region")
     monkeypatch.setattr(live, "COMPACT_EVERY", 3)
     monkeypatch.setattr(Store, "delete", lambda self, paths: None)
-    compact(store, 3)
-    between = Lateness(live._standing(store, 99)[0], {}, {}).by("lane", dimension="region")
+    compact(store, Ledger(batch=3))
+    between = Lateness(live._standing(store, LEDGER)[0], {}, {}).by("lane", dimension="region")
     monkeypatch.undo()
     monkeypatch.setattr(live, "COMPACT_EVERY", 3)
-    compact(store, 3)
-    after = Lateness(live._standing(store, 99)[0], {}, {}).by("lane", dimension="region")
+    compact(store, Ledger(batch=3))
+    after = Lateness(live._standing(store, LEDGER)[0], {}, {}).by("lane", dimension="region")
     for line in (between, after):
         assert [(x["rows"], x["max"], x["late_at_window"]) for x in line] == [
             (x["rows"], x["max"], x["late_at_window"]) for x in before
@@ -119,7 +121,7 @@ def test_compaction_changes_no_number_and_survives_being_cut_short(tmp_path, mon
 
 def test_a_slow_region_is_named_by_what_the_run_measured_of_itself(tmp_path):
     store = witnessed(seen_rows(200_000, slow=13), tmp_path, 20_000)
-    found = bias(Lateness(live._standing(store, 99)[0], {}, {}).counts("region"))
+    found = bias(Lateness(live._standing(store, LEDGER)[0], {}, {}).counts("region"))
     assert found[0].value == "13" and found[0].flagged and not found[1].flagged
 
 

@@ -91,11 +91,13 @@ def test_no_tuning_no_promise() -> None:
             0,
             "kept    completeness: 99.9000% promised, 99.9000% in totals",
         ),
-        ([{"property": "retention", "value": 1}], 1, "nothing to check"),
-        (None, 1, "promises nothing"),
+        ([{"property": "retention", "value": 1}], 2, "nothing to check"),
+        (None, 2, "promises nothing"),
     ],
 )
-def test_the_command_ends_with_0_or_1(monkeypatch: Any, tmp_path: Path, promised: Any, status: int, said: str) -> None:
+def test_the_command_ends_with_0_or_1_and_with_2_where_nothing_is_promised(
+    monkeypatch: Any, tmp_path: Path, promised: Any, status: int, said: str
+) -> None:
     measured = Measured([5e6], GOOD)
     monkeypatch.setattr(command, "load", lambda path: SimpleNamespace(lateness=lambda: measured))
     (tmp_path / "p.py").write_text("")

@@ -1,6 +1,7 @@
 """`eventide tune` on Spark: one job, the known counts, and lines that can be pasted."""
 
 import json
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -130,7 +131,7 @@ def test_lines_fit_the_policies_of_the_pipeline_and_say_what_they_need(spark, de
     lines = {line.partition("# ")[2].partition(":")[0]: line for line in tuning.lines() if "idle_after" not in line}
     assert lines["clicks"].startswith('watermark=ev.bounded("19 seconds"),')
     assert 'takes effect on the state that is there, instead of bounded("5 seconds")' in lines["clicks"]
-    span = ev.accumulate(tuning.allowed).allowed // SECOND
+    span = tuning.allowed // SECOND
     refused = tuning.point(tuning.bound).refused
     assert lines["board"] == f"late=ev.drop(),  # board: as it is; {refused:,} rows of this history would be dropped"
     assert lines["side"] == f"late=ev.divert(),  # side: as it is; {refused:,} rows of this history would be diverted"
@@ -139,5 +140,7 @@ def test_lines_fit_the_policies_of_the_pipeline_and_say_what_they_need(spark, de
         assert lines[name].endswith("needs a new state: eventide run FILE --start-over")
     idle = [line for line in tuning.lines() if "idle_after" in line]
     assert len(idle) == 1 and "takes effect on the state that is there" in idle[0]
-    same = ev.Pipeline("clicks", clicks.to("sums", late=ev.accumulate(tuning.allowed)), state=str(tmp_path / "s"))
+    same = ev.Pipeline(
+        "clicks", clicks.to("sums", late=ev.accumulate(timedelta(microseconds=tuning.allowed))), state=str(tmp_path / "s")
+    )
     assert tune(same, spark=spark).lines()[-1].endswith("# sums: as it is")

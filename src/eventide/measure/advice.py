@@ -58,7 +58,7 @@ def _policies(tuning: Tuning, pipeline: Any) -> Iterator[tuple[str, str]]:
             continue
         wanted = replace(policy, allowed=tuning.allowed or policy.allowed)
         yield (
-            f"late=ev.{words(wanted)},",
+            f"late=ev.{_written(wanted)},",
             f"{output.name}: {_effect(output, 'late', policy, wanted)}"
             + ("" if tuning.allowed else "; this history needs none of it"),
         )
@@ -81,3 +81,9 @@ def rounded_up(time: int) -> int:
     while time > 20 * step:
         step *= 5 if str(step)[0] == "1" else 2
     return -(-time // step) * step
+
+
+def _written(policy: LatePolicy) -> str:
+    """As it is written in a pipeline; where the refused rows go is left as it stands there."""
+    plain = words(replace(policy, refused=None))
+    return plain if policy.refused is None else f"{plain[:-1]}, refused=…)"

@@ -20,7 +20,6 @@ from eventide.sinks.libraries import need
 from eventide.sinks.sqlgenerations import EPOCH, MICRO
 from eventide.sinks.upkeep import crowded
 
-
 FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_000_000
 """Instants of the years 1000 to 9999: of others a file says nothing, since their texts are not read alike everywhere."""
 

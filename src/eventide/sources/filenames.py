@@ -17,9 +17,9 @@ def spark_glob(form: str) -> str:
     """The rule as Spark takes it.
 
     >>> spark_glob("parquet")
-    '*{.parquet}'
+    '[^._]*{.parquet}'
     """
-    return f"*{{{','.join(ENDINGS[form])}}}"
+    return f"[^._]*{{{','.join(ENDINGS[form])}}}"
 
 
 def is_read(below: str, form: str) -> bool:
@@ -28,11 +28,12 @@ def is_read(below: str, form: str) -> bool:
     >>> [is_read(path, "csv") for path in ("a/1.csv.gz", "1.csv.tmp", ".1.csv", "_temporary/1.csv", "day=1/_2.csv")]
     [True, False, False, False, False]
     """
-    return below.endswith(ENDINGS[form]) and not any(map(_hidden, below.split("/")))
+    *folders, name = below.split("/")
+    return name.endswith(ENDINGS[form]) and not name.startswith((".", "_")) and not any(map(_hidden, folders))
 
 
 def _hidden(part: str) -> bool:
-    """As Spark's listings have it, word for word: `_day=1` may be a partition, and names of copies under way are nobody's."""
+    """Of folders as Spark's listings have it, word for word: `_day=1` may be a partition, and names of copies under way are nobody's."""
     if part.startswith(("_common_metadata", "_metadata")):
         return False
     return part.startswith(".") or (part.startswith("_") and "=" not in part) or part.endswith("._COPYING_")
