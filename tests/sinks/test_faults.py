@@ -95,11 +95,11 @@ def test_kafka(faults: int) -> None:
 
 @pytest.fixture(scope="module")
 def object_store() -> Iterator[int]:
-    """A store that speaks S3 (moto), in a process of its own, with one bucket."""
+    """A store that speaks S3, in a process of its own, with one bucket."""
     import pyarrow.fs as fs
 
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "object_store.py"), str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ) as server:
         try:
             deadline = time.monotonic() + 60

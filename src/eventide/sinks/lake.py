@@ -29,7 +29,16 @@ STORE = re.compile(
     re.I,
 )
 """How libraries that wrap the error of a store in one of their own let it shine through."""
-TROUBLE = {"OSError", "ConnectionError", "TimeoutError", "Timeout", "OperationalError", "InterfaceError", "HTTPError"}
+TROUBLE = {
+    "OSError",
+    "EOFError",
+    "ConnectionError",
+    "TimeoutError",
+    "Timeout",
+    "OperationalError",
+    "InterfaceError",
+    "HTTPError",
+}
 """Names of errors, of whatever library, that tell of a file system, network or server."""
 
 
@@ -51,11 +60,19 @@ def _canonical(kind: Any) -> pa.DataType:
     return pa.binary() if kinds.is_large_binary(kind) or kinds.is_binary_view(kind) else kind
 
 
+CUT_SHORT = re.compile(
+    r"file size is \d+ bytes|magic bytes not found|no schema found in avro|end of (stream|file)|deserialize thrift|corrupt|truncated",
+    re.IGNORECASE,
+)
+"""Files are written whole. One that reads as cut short was most likely an answer that broke off, which clients of object stores do not
+always notice: it is read again, and if it stays so, the error says so in the end."""
+
+
 def file_error(where: str, cause: Exception) -> SinkError:
     """A full disk, a lost network or a store that is down may pass; a missing right, or a value that does not fit, will not."""
     said = f"{where}: {' '.join(_COLOURS.sub('', str(cause)).split())[:500]}"
     kinds_of = {kind.__name__ for kind in type(cause).__mro__}
-    trouble = not kinds_of.isdisjoint(TROUBLE) or STORE.search(said) is not None
+    trouble = not kinds_of.isdisjoint(TROUBLE) or STORE.search(said) is not None or CUT_SHORT.search(said) is not None
     if trouble and getattr(cause, "errno", None) not in LASTING and not DENIED.search(str(cause)):
         return SinkUnavailable(f"{said}; nothing of this delivery was applied")
     return SinkRefused(said)
