@@ -171,3 +171,9 @@ def test_an_output_that_joined_later_is_judged_by_the_rows_since_then(tmp_path: 
 def test_ctrl_c_ends_any_command_without_a_word(tmp_path: Path) -> None:
     result = CliRunner().invoke(main.main, ["tune", written(tmp_path, "raise KeyboardInterrupt\n")])
     assert result.exit_code == 130 and result.output == ""
+
+
+def test_a_setting_that_is_none_of_sparks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("")
+    done = CliRunner().invoke(main.main, ["run", str(tmp_path / "p.py"), "--conf", "ui=true"])
+    assert done.exit_code == 2 and "'ui=true' is no setting of Spark's" in done.output

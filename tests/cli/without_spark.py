@@ -40,5 +40,5 @@ def start(run: Any, *, available_now: bool = False, interval: str = "1 second") 
 
 if __name__ == "__main__":
     Run.start = start  # type: ignore[method-assign]
-    command.session_for = lambda pipeline, master=None: Here()  # type: ignore[assignment]
+    command.session_for = lambda pipeline, **session: Here()  # type: ignore[assignment]
     main(prog_name="eventide")

@@ -97,7 +97,7 @@ def test_rows_of_an_open_transaction_are_judged_where_they_stand(spark: Any, bro
     pipe, said = pipeline(broker.servers, topic, tmp_path / "state", idle_after="20 seconds"), list[Any]()
     plain.send(40, 41, partition=1)
     pipe.run(spark, on_progress=said.append)
-    assert said[-1].holder == (0, "0") and said[-1].sources[0].holder == "0 (an open transaction from offset 1 on)"
+    assert said[-1].holder == (0, "0") and said[-1].sources[0].holder == "payments/0 (an open transaction from offset 1 on)"
     assert totals(pipe, spark) == {}, "partition 0 would have been idle at 21 seconds"
     inside.producer.commit_transaction()
     handle = pipe.run(spark, on_progress=said.append)

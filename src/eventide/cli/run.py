@@ -16,7 +16,7 @@ from eventide.cli.closing import committed, where_rows_went
 from eventide.cli.faults import Refused, Stopped, in_words, telling
 from eventide.cli.loading import load, relative_to
 from eventide.cli.signals import Interrupted, Signals
-from eventide.cli.spark import session_for, spark_log
+from eventide.cli.spark import session_for, settings, spark_log
 
 if TYPE_CHECKING:
     from eventide.engine.handle import Handle
@@ -39,7 +39,18 @@ LOOK_EVERY = 0.2
 )
 @click.option("--interval", default="1 second", show_default=True, help="How often a batch starts.")
 @click.option("--master", default=None, help="Where Spark runs, such as spark://host:7077; by default on this machine.")
-def run(file: str, until_caught_up: bool, drain: bool, start_over: bool, interval: str, master: str | None) -> None:
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's (may be repeated); it wins over ours.")
+@click.option("--jars", default="", metavar="PATH,PATH", help="Connector jars that are here already and need not be fetched.")
+def run(
+    file: str,
+    until_caught_up: bool,
+    drain: bool,
+    start_over: bool,
+    interval: str,
+    master: str | None,
+    conf: tuple[str, ...],
+    jars: str,
+) -> None:
     """Run the pipeline that FILE defines (a Python file with one Pipeline).
 
     Ctrl-C ends it after the batch at work, with exit code 130, SIGTERM likewise with 0. Exit code 2: it did not begin;
@@ -48,6 +59,7 @@ def run(file: str, until_caught_up: bool, drain: bool, start_over: bool, interva
     if drain and not until_caught_up:
         raise click.UsageError("--drain goes with --until-caught-up: without it the input does not end.")
     console = Console(highlight=False)
+    session = {"master": master, "conf": settings(conf), "jars": [jar for jar in jars.split(",") if jar]}
 
     def prepare() -> Pipeline:
         pipeline = load(file)
@@ -59,7 +71,7 @@ def run(file: str, until_caught_up: bool, drain: bool, start_over: bool, interva
             console.print(f"  {said}", style="dim", soft_wrap=True)
         return pipeline
 
-    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, master=master)
+    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, session=session)
 
 
 def next_generation(pipeline: Pipeline, console: Console) -> Pipeline:
@@ -79,11 +91,11 @@ def watch(
     until_caught_up: bool,
     drain: bool = False,
     interval: str = "1 second",
-    master: str | None = None,
+    session: dict[str, Any] | None = None,
 ) -> None:
     """Run a pipeline, keep its lines up to date, and say at the end where every row went: however it ends, from the first moment on."""
     with Signals() as signals:
-        watched = Watched(console, signals, until_caught_up, drain, interval, master)
+        watched = Watched(console, signals, until_caught_up, drain, interval, session or {})
         try:
             watched.run(prepare)
         except (Interrupted, KeyboardInterrupt):
@@ -103,9 +115,9 @@ class Watched:
     """One run on the screen."""
 
     def __init__(
-        self, console: Console, signals: Signals, until_caught_up: bool, drain: bool, interval: str, master: str | None
+        self, console: Console, signals: Signals, until_caught_up: bool, drain: bool, interval: str, session: dict[str, Any]
     ) -> None:
-        self.console, self.signals, self.master = console, signals, master
+        self.console, self.signals, self.session = console, signals, session
         self.how: dict[str, Any] = {"available_now": until_caught_up, "drain": drain, "interval": interval}
         self.pipeline: Pipeline | None = None
         self.handle: Handle | None = None
@@ -118,7 +130,7 @@ class Watched:
             self.pipeline = pipeline = prepare()
             if self.console.is_terminal:
                 self.console.print("starting Spark …", style="dim")
-            spark = session_for(pipeline, self.master)
+            spark = session_for(pipeline, **self.session)
             self.signals.take()
         with shown(self.console, Board(pipeline)) as show:
             try:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from eventide.errors import EventideError
 
@@ -15,17 +17,36 @@ if TYPE_CHECKING:
     from eventide.pipeline import Pipeline
 
 
-def session_for(pipeline: Pipeline | None, master: str | None = None) -> Any:
-    """The session that a pipeline (or the history of a directory) needs; says where Spark's own words are if it does not start."""
+def settings(given: Iterable[str]) -> dict[str, str]:
+    """Spark's settings as the command line has them.
+
+    >>> settings(["spark.ui.enabled=true", "spark.driver.extraJavaOptions=-Da=b"])
+    {'spark.ui.enabled': 'true', 'spark.driver.extraJavaOptions': '-Da=b'}
+    """
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise click.BadParameter(
+                f"{text!r} is no setting of Spark's; write it as spark.ui.enabled=true.", param_hint="--conf"
+            )
+        found[name] = value
+    return found
+
+
+def session_for(pipeline: Pipeline | None, **session: Any) -> Any:
+    """The session that a pipeline (or the history of a directory) needs; says where Spark's own words are if it does not start.
+
+    `session` may say master, conf and jars, as `local_session` has them.
+    """
     from eventide.engine.java import SparkUnavailable
     from eventide.engine.session import hush, local_session
 
     log = spark_log(pipeline)
     try:
         with quiet_start(log):
-            spark = local_session(
-                pipeline.packages() if pipeline else (), name=pipeline.name if pipeline else "eventide", master=master
-            )
+            packages, name = (pipeline.packages(), pipeline.name) if pipeline else ([], "eventide")
+            spark = local_session(packages, name=name, **session)
             hush(spark)
             return spark
     except SparkUnavailable as error:
