@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,7 +77,7 @@ class IcebergWriter(LakeWriter):
         """A lost race for the commit may be won the next time."""
         where, kind = f"Iceberg table {self.sink.table!r}", type(cause).__name__
         self._catalog = None
-        if kind in PASSING or self.lost_race(cause):
+        if kind in PASSING or self.lost_race(cause) or _over_records(cause):
             return SinkUnavailable(f"{where}: {kind}: {cause}")
         if kind in ("UnauthorizedError", "ForbiddenError"):
             return SinkRefused(f"{where}: the catalog does not accept these credentials")
@@ -254,3 +255,15 @@ def iceberg(
     named = catalog if isinstance(catalog, str) else "default"
     properties = () if isinstance(catalog, str) else tuple(sorted(catalog.items()))
     return IcebergSink(properties, table, named, Upkeep.of(compact_every, keep_for), retry or Retry())
+
+
+DECODERS = ("pyiceberg.avro", "pyiceberg.serializers")
+
+
+def _over_records(cause: Exception) -> bool:
+    """Whether an error was raised while the table's own records were decoded: its metadata, and its lists of files.
+
+    They are written whole and never changed, so that it was the answer of the store that broke off; the decoders call that by any name.
+    """
+    raised_in = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(cause.__traceback__))
+    return any(name.startswith(DECODERS) for name in raised_in)
