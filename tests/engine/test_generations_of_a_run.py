@@ -267,3 +267,55 @@ def test_states_set_aside_are_known_by_their_names_only(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     assert [n for n, _ in states_aside(str(tmp_path / "state"))] == [2, 10]
     assert Journal(LocalFiles(str(tmp_path / "state"))).definition() is None
+
+
+class Archived(Feeding):
+    """No sink that could be asked which generation it holds, and an archive."""
+
+    def pipeline(self, **_: Any) -> ev.Pipeline:
+        outputs = super().pipeline().outputs
+        return ev.Pipeline("bad", *outputs, state=str(self.root / "state"), buckets=1, archive=str(self.root / "archive"))
+
+
+def test_a_fresh_state_leaves_the_archive_of_the_lost_one_alone(tmp_path: Path) -> None:
+    feeding = Archived(tmp_path)
+    feeding.land("a", *seconds(1, 12))
+    feeding.open()
+    feeding.batch("a")
+    feeding.run.close()
+    before = {path: path.read_bytes() for path in (tmp_path / "archive").rglob("*.parquet")}
+    (tmp_path / "state").rename(tmp_path / "elsewhere")
+    assert before and feeding.open().generation == 1
+    feeding.batch("a")
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_results_of_a_first_batch_that_was_delivered_and_not_committed_are_taken_back(tmp_path: Path) -> None:
+    feeding = Generations(tmp_path)
+    feeding.land("a", *seconds(1, 2, 12, 23, 24, 31))
+    run = feeding.open()
+
+    def dies(point: str) -> None:
+        if point == "deliver":
+            raise KeyboardInterrupt
+
+    run.hook = dies
+    with pytest.raises(KeyboardInterrupt):
+        feeding.caught_up()
+    told = set(feeding.heard.totals())
+    assert told
+    feeding.window = ev.tumbling("20 s")
+    feeding.again()
+    feeding.caught_up()
+    assert {*feeding.heard.retracted} >= told and feeding.heard.totals() == feeding.table()
+
+
+def test_a_sink_that_cannot_be_closed_does_not_keep_the_state(live: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise OSError("the disk is gone")
+
+    outlets = live.run.deliverer.outlets.values()
+    monkeypatch.setattr(next(iter(outlets)).panes, "close", fails)
+    with pytest.raises(OSError, match="the disk is gone"):
+        live.run.close()
+    assert live.open().generation == 0

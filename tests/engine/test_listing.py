@@ -18,6 +18,7 @@ import eventide as ev
 from eventide.engine.beginning import FileChanged
 from eventide.engine.filefaults import BadFile
 from eventide.engine.filefeed import FileFeed
+from eventide.engine.journal import JournalError
 from eventide.engine.landed import LandedFile, list_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.sparknotes import Noted, SparkNotes
@@ -85,7 +86,7 @@ def test_spark_s_log_is_read_whole_after_it_was_compacted(tmp_path: Path) -> Non
 
     (place / "9.compact").write_text(lines(*range(10)))
     (place / "10").write_text(lines(10))
-    from eventide.engine.journal import JournalError, LocalFiles
+    from eventide.engine.journal import LocalFiles
 
     log = SparkNotes(LocalFiles(str(tmp_path))).of(0, 5).log
     assert log is not None
@@ -257,3 +258,16 @@ def test_a_file_that_grows_after_it_was_read_is_told(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         noted(feeding)
     assert swept(feeding)
+
+
+def test_a_checkpoint_with_a_hole_is_refused_before_files_are_read_twice(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    for second in (1, 2, 3):
+        feeding.land("a", (second, second, "x", second))
+        if second == 1:
+            feeding.open()
+        if second < 3:
+            feeding.batch("a")
+    (tmp_path / "state/checkpoint/offsets/1").unlink()
+    with pytest.raises(JournalError, match=r"checkpoint/offsets/1 is missing, and every file before it would be read again"):
+        feeding.batch("a")

@@ -164,6 +164,11 @@ def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
             files.delete_file(path)
 
 
+def newest_generation(root: str) -> int:
+    """The highest generation whose events an archive holds; -1 if it holds none."""
+    return max((int(match[1]) for path in _listed(root) if (match := NAME.search(path)) is not None), default=-1)
+
+
 def _listed(root: str) -> list[str]:
     files, base = file_system(root)
     return [info.path for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))]

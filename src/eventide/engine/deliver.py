@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,10 +109,8 @@ class Deliverer:
             writer.deliver(self.store.batches(files, schema), facts)
 
     def close(self) -> None:
-        """Close every writer."""
-        for outlet in self.outlets.values():
-            for writer in (outlet.panes, outlet.late):
+        """Close every writer, also where one of them cannot be closed; that is told then."""
+        with ExitStack() as stack:
+            for writer in (self.dead, *(w for outlet in self.outlets.values() for w in (outlet.late, outlet.panes))):
                 if writer is not None:
-                    writer.close()
-        if self.dead is not None:
-            self.dead.close()
+                    stack.callback(writer.close)

@@ -116,11 +116,11 @@ def earlier(state: str, output: str) -> Iterator[Earlier]:
     """The states set aside whose results of an output may stand in sinks that cannot be asked, newest first."""
     for _, path in reversed(states_aside(state)):
         journal, store = Journal(LocalFiles(path)), Store(path)
-        facts, ledger = journal.definition(), _last_ledger(journal)
-        if facts is None or ledger is None or output not in facts["outputs"]:
+        facts, ledger = journal.definition(), _last_ledger(journal) or Ledger()
+        if facts is None or output not in facts["outputs"]:
             continue
-        waited = output in facts.get("withheld", ())
-        if waited and output not in ledger.settled:
+        settled = output in ledger.settled
+        if output in facts.get("withheld", ()) and not settled and journal.begun(ledger.batch + 1) is None:
             continue  # it ended before it had caught up: nobody has seen anything of it
         files = [*committed(store, f"panes/{output}", ledger), *_begun(journal, store, output, ledger.batch + 1)]
         if files:
@@ -128,7 +128,7 @@ def earlier(state: str, output: str) -> Iterator[Earlier]:
             shape = _shape_in(next(store.batches(files[:1])).schema, noted.get("accumulation", ""))
             results = told_by(store, output, files, shape)
             yield Earlier(results, noted.get("signature", ""), str(facts.get("window")), facts.get("keys", []))
-        if waited:
+        if output in facts.get("withheld", ()) and settled:
             return  # it took the place of all before it
 
 

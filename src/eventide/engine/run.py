@@ -350,8 +350,10 @@ class Run:
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
-        self.deliverer.close()
-        self.lease.release()
+        try:
+            self.deliverer.close()
+        finally:
+            self.lease.release()
 
 
 def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledger: Ledger) -> BatchInput:

@@ -107,6 +107,12 @@ class SparkNotes:
         if place is None:
             return Noted({}, {})
         now, before = (_at(self.offsets(number), place) for number in (batch, batch - 1))
+        if now and batch > 0 and self.files.read(f"checkpoint/offsets/{batch - 1}") is None:
+            raise JournalError(
+                f"Spark's checkpoint says how far batch {batch} goes, but not where it begins: checkpoint/offsets/{batch - 1} is missing, and every "
+                "file before it would be read again. Nothing was overwritten. Restore the checkpoint beside the journal, or start over with a new "
+                "generation: eventide run FILE --start-over."
+            )
         log = self._logs.setdefault(place, FileLog(self.files, f"checkpoint/sources/{place}"))
         return Noted(now, before, log)
 

@@ -7,10 +7,11 @@ that it has read whole, and it does not, is withdrawn. Results of another shape 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.definition import Output
+from eventide.engine.archive import newest_generation
 from eventide.engine.deliver import Deliverer, Outlet
 from eventide.engine.generations import NONE, fits, of_states, standing
 from eventide.engine.journal import RecordFiles
@@ -99,7 +100,8 @@ class Succession:
         """Send a retract for each older result inside a span; says whether there are such results in windows that end later."""
         writer = sink.open(delivery.output, older.shape)
         try:
-            writer.deliver(withdrawals(older, self.generation, span, kept), delivery)
+            # Without W: it would vouch for results that follow these retracts.
+            writer.deliver(withdrawals(older, self.generation, span, kept), replace(delivery, watermark=None))
         finally:
             writer.close()
         told, all_of_them = (
@@ -109,11 +111,15 @@ class Succession:
 
 
 def first_facts(pipeline: Any, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
-    """The generation of a fresh state, above all that stand in sinks and in states set aside; and which outputs wait to replace those."""
+    """The generation of a fresh state, above all that stand in sinks, in states set aside and in the archive, which keeps each by its number.
+
+    And which outputs wait to replace what stands in their sinks.
+    """
     held = standing(pipeline.outputs, shapes)
     before = max([of_states(files, state), *(stands.generation for stands in held.values())])
     withheld = [o.name for o in pipeline.outputs if not _goes_on(o, shapes[o.name], held.get(o.name), state)]
-    return {"generation": max(pipeline.generation, before + 1), "before": before, "withheld": withheld}
+    archived = NONE if pipeline.archive is None else newest_generation(pipeline.archive)
+    return {"generation": max(pipeline.generation, before + 1, archived + 1), "before": before, "withheld": withheld}
 
 
 def noted_shapes(shapes: dict[str, PaneShape]) -> dict[str, Any]:
