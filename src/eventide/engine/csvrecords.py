@@ -97,7 +97,7 @@ def cells_of(record: bytes) -> Cells:
 def header_of(record: bytes, kinds: Kinds) -> list[str]:
     """The names in a header; one that is asked for must not stand there twice."""
     try:
-        names = [(cell or b"").decode("utf-8-sig") for cell in cells_of(record)]
+        names = [(cell or b"").decode() for cell in cells_of(record)]
     except (Misfit, UnicodeDecodeError) as error:
         raise ValueError(f"its first line is no header: {error}") from None
     for name in kinds:
@@ -150,7 +150,7 @@ def _cut(records: list[bytes], width: int, wanted: list[int]) -> tuple[list[pl.S
 
 
 def _cut_together(records: list[bytes], width: int, wanted: list[int]) -> list[pl.Series] | None:
-    body = b"\n".join(records)
+    body = b"\n".join(records) + b"\n"  # without which an empty last cell would be a text
     broken: list[Any] = []
 
     def note(row: Any) -> Literal["skip"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -50,7 +51,7 @@ def json_lines(files: pafs.FileSystem, path: str) -> Iterator[pl.DataFrame]:
 
 def csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
     """Records below a header, decoded."""
-    records = records_of(_lines(files, path))
+    records = records_of(_without_mark(_lines(files, path)))
     for first, _ in records:
         header = header_of(first, reading.kinds)
         for chunk in _chunks(records):
@@ -59,12 +60,9 @@ def csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.Data
 
 def avro(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
     """Records of an Avro container, decoded."""
-    import fastavro  # only here: workers that read no Avro need not wait for it
-
     read = fitter(reading.kinds, reading.times)
     with files.open_input_stream(path) as stream:
-        records = iter(fastavro.reader(stream))  # type: ignore[arg-type]
-        while some := list(islice(records, RECORDS_PER_CHUNK)):
+        for some in _records(stream):
             rows: list[list[Any] | None] = []
             reasons: list[str | None] = []
             raw: list[bytes | None] = []
@@ -96,6 +94,27 @@ def _lines(files: pafs.FileSystem, path: str) -> Iterator[bytes]:
     last = b"".join(held)
     if last:
         yield last
+
+
+def _without_mark(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines without the mark of byte order that may stand before the first of them."""
+    for line in lines:
+        yield line.removeprefix(codecs.BOM_UTF8)
+        yield from lines
+
+
+def _records(stream: Any) -> Iterator[list[Any]]:
+    """The records of an Avro container, some at a time; whatever its reader stumbles over is the file's fault."""
+    import fastavro  # only here: workers that read no Avro need not wait for it
+
+    try:
+        records = iter(fastavro.reader(stream))
+        while some := list(islice(records, RECORDS_PER_CHUNK)):
+            yield some
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"it is no sound Avro file: {type(error).__name__}: {error}") from error
 
 
 def _chunks(records: Iterator[Any]) -> Iterator[list[Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import date
 from typing import Any
 
@@ -27,6 +28,10 @@ MOST_BYTES = 256 * 1024 * 1024
 _decoder = json.JSONDecoder(
     parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=Fields.of, strict=True
 )
+
+
+ABSURD = re.compile(rb"[eE][+-]?[0-9]{4}")
+"""Exponents over which Arrow's reader of decimals ends the process; such records are read one by one."""
 
 
 def decode_json(values: pl.Series, kinds: Kinds, times: Times = ISO) -> pl.DataFrame:
@@ -73,6 +78,7 @@ class _Records:
         self.read = fitter(kinds, times)
         self.at_once = all(_simple(kind, times) for kind in kinds.values())
         """Whether Arrow can read these columns; otherwise every record is read by itself."""
+        self.decimals = any(isinstance(kind, pl.Decimal) for kind in kinds.values())
         if self.at_once:
             self.given = pa.schema([(name, _given(arrow_kind(kind), times)) for name, kind in kinds.items()])
 
@@ -123,7 +129,10 @@ class _Records:
         array: Any = records.to_arrow().cast(pa.large_binary())
         if array.nbytes > MOST_BYTES and len(array) > FEW:
             return None
-        body = io.BytesIO(b"\n".join(array.to_pylist()))
+        text = b"\n".join(array.to_pylist())
+        if self.decimals and ABSURD.search(text):
+            return None
+        body = io.BytesIO(text)
         size = body.getbuffer().nbytes
         try:
             table = pajson.read_json(
@@ -154,6 +163,8 @@ class _Records:
         if isinstance(kind, pl.Decimal):
             units = column.to_physical().abs().max()
             return None if isinstance(units, int) and units >= 10 ** (kind.precision or 38) else column
+        if kind == pl.Float64 and column.is_infinite().any():  # JSON has no infinity: a number beyond the largest
+            return None
         if kind == pl.Float32:
             near = column.cast(pl.Float32, strict=False)
             return None if (near.is_infinite() & column.is_finite()).any() else near
@@ -166,7 +177,7 @@ def _simple(kind: pl.DataType, times: Times) -> bool:
     """Whether Arrow reads all values of a type, and exactly."""
     if kind.is_nested():
         hard = (pl.Decimal, pl.Float32) if times.plain else (pl.Decimal, pl.Float32, pl.Datetime)
-        return not _has_map(kind) and not holds(
+        return not has_map(kind) and not holds(
             kind, lambda leaf: isinstance(leaf, (*hard, pl.Binary, pl.Time, pl.Duration, pl.Null))
         )
     return kind.is_integer() or isinstance(
@@ -174,11 +185,11 @@ def _simple(kind: pl.DataType, times: Times) -> bool:
     )
 
 
-def _has_map(kind: pl.DataType) -> bool:
+def has_map(kind: pl.DataType) -> bool:
     if isinstance(kind, pl.List):
-        return is_map(kind) or _has_map(typed(kind.inner))
+        return is_map(kind) or has_map(typed(kind.inner))
     return isinstance(kind, pl.Map) or (
-        isinstance(kind, pl.Struct) and any(_has_map(typed(field.dtype)) for field in kind.fields)
+        isinstance(kind, pl.Struct) and any(has_map(typed(field.dtype)) for field in kind.fields)
     )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from eventide.definition import Aggregation
 from eventide.engine.feed import Feed
 from eventide.engine.filefeed import FileFeed
+from eventide.engine.jsonrecords import has_map
 from eventide.errors import DefinitionError
 from eventide.model.window import Session
 from eventide.wording import words
@@ -99,6 +100,12 @@ def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> No
 
 def _check_keys(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
     """Sessions and duplicates are told apart by keys that stand for one thing each."""
+    for column in aggregation.keys:
+        if has_map(kinds[column]):
+            raise DefinitionError(
+                f"the key {column!r} is {kinds[column]}: the entries of a map have no order, so that one key would go by several names. "
+                "Make a plain value of it with .transform(…) or .map(…)."
+            )
     told = [*(aggregation.keys if isinstance(aggregation.window, Session) else ()), *aggregation.stream.dedupe_keys]
     for column in told:
         if kinds[column].is_nested():

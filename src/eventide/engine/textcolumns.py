@@ -49,6 +49,8 @@ def _read_together(texts: pl.Series, kind: pl.DataType, times: Times) -> pl.Seri
         read = texts.cast(pl.Float64, strict=False).cast(kind, strict=False)
         return pl.select(pl.when(pl.lit(read).is_infinite()).then(None).otherwise(pl.lit(read))).to_series().cast(kind)
     if isinstance(kind, pl.Decimal | pl.Date):
+        absurd = pl.lit(texts).str.contains(r"[eE][+-]?[0-9]{4}")  # over such exponents Arrow ends the process
+        texts = pl.select(pl.when(~absurd).then(pl.lit(texts))).to_series()
         done = in_halves(texts.to_arrow().cast(pa.string()), lambda part: pc.cast(part, arrow_kind(kind)))
         return pl.Series(done, dtype=kind)
     return pl.repeat(None, len(texts), dtype=kind, eager=True)

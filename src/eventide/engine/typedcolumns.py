@@ -54,6 +54,8 @@ def in_kind(column: pl.Series, kind: pl.DataType, times: Times) -> pl.Series:
     """
     if column.dtype == kind:
         return column
+    if column.dtype == pl.Null:
+        return pl.repeat(None, len(column), dtype=kind, eager=True).alias(column.name)
     if isinstance(column.dtype, pl.Datetime) and isinstance(kind, pl.Datetime):
         return _instants(column, column.dtype, kind, times)
     if column.dtype == pl.Date and isinstance(kind, pl.Datetime):

@@ -1,0 +1,74 @@
+"""Values and files at which a reader would stumble, fall, or read something else than was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fastavro
+import polars as pl
+import pyarrow.fs as pafs
+import pytest
+
+from eventide.engine import fileformats
+from eventide.engine.csvrecords import decode_csv
+from eventide.engine.decode import Reading
+from eventide.engine.filefaults import UnreadableFile
+from eventide.engine.filereading import frames_of
+from eventide.engine.jsonrecords import decode_json
+from eventide.engine.landed import LandedFile
+from eventide.engine.textcolumns import from_texts
+from eventide.engine.texttimes import Times
+from eventide.engine.typedcolumns import in_kind
+from eventide.kernel.columns import DEAD
+from eventide.model.watermark import Ascending
+
+TEXTS = {"p": pl.String(), "q": pl.String()}
+
+
+@pytest.mark.parametrize("number", ["1e-99999999", "1E+99999999", "-7e-0099999"])
+def test_a_number_with_an_absurd_exponent_is_one_dead_letter_and_not_the_end_of_the_worker(number: str) -> None:
+    kinds = {"x": pl.Decimal(10, 2)}
+    found = decode_json(pl.Series([b'{"x": 1.50}', b'{"x": %s}' % number.encode(), b'{"x": 2}']), kinds)
+    assert [value is None for value in found["x"]] == [False, True, False] and found[DEAD][1] is not None
+    column, wrong = from_texts(pl.Series(["1.5", number]), pl.Decimal(10, 2), Times())
+    assert column[0] is not None and column[1] is None and list(wrong) == [1]
+
+
+def test_a_number_beyond_the_largest_is_no_infinity() -> None:
+    found = decode_json(pl.Series([b'{"x": 1.7976931348623159e308}', b'{"x": 1}']), {"x": pl.Float64()})
+    assert found["x"].to_list() == [None, 1.0] and found[DEAD][0] is not None
+
+
+@pytest.mark.parametrize("after", [[], [(b"x,y", True)]])
+def test_an_empty_last_cell_is_null_wherever_its_record_stands(after: list[tuple[bytes, bool]]) -> None:
+    found = decode_csv([(b'"x",', True), *after], ["p", "q"], TEXTS, Times())
+    assert found.row(0)[:2] == ("x", None)
+
+
+def test_a_mark_of_byte_order_before_a_quoted_header_hides_no_column(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_bytes(b'\xef\xbb\xbf"p","q"\n"a","b"\n')
+    reading = Reading(0, "s", TEXTS, "", Ascending(), None)
+    (rows,) = fileformats.csv(pafs.LocalFileSystem(), str(tmp_path / "1.csv"), reading)
+    assert rows.row(0)[:2] == ("a", "b")
+
+
+def test_a_damaged_avro_file_is_a_fault_of_the_file_whatever_its_reader_stumbles_over(tmp_path: Path) -> None:
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "p", "type": "string"}, {"name": "q", "type": ["null", "string"]}],
+    }
+    path = tmp_path / "1.avro"
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [{"p": "x" * 20, "q": None}] * 20, codec="deflate")
+    whole, reading = path.read_bytes(), Reading(0, "s", TEXTS, "", Ascending(), None)
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            list(frames_of(LandedFile(str(path), 0, "0"), "avro", reading))
+        except UnreadableFile:
+            continue
+
+
+def test_a_column_of_nothing_but_nulls_is_null_in_any_type() -> None:
+    assert in_kind(pl.Series([None, None]), pl.Int64(), Times()).to_list() == [None, None]
