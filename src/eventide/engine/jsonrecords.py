@@ -186,6 +186,7 @@ def _simple(kind: pl.DataType, times: Times) -> bool:
 
 
 def has_map(kind: pl.DataType) -> bool:
+    """Whether a type is a map, or has one inside."""
     if isinstance(kind, pl.List):
         return is_map(kind) or has_map(typed(kind.inner))
     return isinstance(kind, pl.Map) or (
