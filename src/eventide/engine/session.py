@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -84,7 +85,9 @@ def local_session(
 
 
 def hush(spark: Any) -> None:
-    """Spark's Python side prints a traceback of its own when the JVM ends; what that means is told elsewhere, once."""
+    """Spark's Python side prints and logs tracebacks of its own when the JVM ends; what that means is told elsewhere, once."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.module not in ("java_gateway", "clientserver"))
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         told = server.handle_error
