@@ -106,15 +106,15 @@ class SparkNotes:
         """What is noted of the source at a place in the query (None: it has none of its own) for a batch."""
         if place is None:
             return Noted({}, {})
-        now, before = (_at(self.offsets(number), place) for number in (batch, batch - 1))
-        if now and batch > 0 and self.files.read(f"checkpoint/offsets/{batch - 1}") is None:
+        noted, earlier = self.offsets(batch), self.offsets(batch - 1)
+        if noted and batch > 0 and not earlier:
             raise JournalError(
                 f"Spark's checkpoint says how far batch {batch} goes, but not where it begins: checkpoint/offsets/{batch - 1} is missing, and every "
                 "file before it would be read again. Nothing was overwritten. Restore the checkpoint beside the journal, or start over with a new "
                 "generation: eventide run FILE --start-over."
             )
         log = self._logs.setdefault(place, FileLog(self.files, f"checkpoint/sources/{place}"))
-        return Noted(now, before, log)
+        return Noted(_at(noted, place), _at(earlier, place), log)
 
 
 def _at(offsets: list[dict[str, Any] | None], place: int) -> dict[str, Any]:
