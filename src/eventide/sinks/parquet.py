@@ -70,22 +70,21 @@ class Folder:
         self.put(name, encoded(table))
 
     def put(self, name: str, body: pa.Buffer) -> None:
-        """A file gets its name at the end, in one step, from one that only this writer has.
-
-        On object stores too, though they show a file only when it is whole: an Arrow stream whose closing failed is closed once more when
-        Python lets go of it, and leaves an empty object then, which may come after a second try has written the file.
-        """
+        """Object stores show a file when it is whole; elsewhere it gets its name at the end, from one that only this writer has."""
         target = f"{self.root}/{name}"
         folder, _, base = target.rpartition("/")
         self.files.create_dir(folder, recursive=True)
-        trial = f"{folder}/.{base}.{uuid.uuid4().hex}.tmp"
+        local = isinstance(self.files, fs.LocalFileSystem)
+        trial = f"{folder}/.{base}.{uuid.uuid4().hex}.tmp" if local else target
         try:
             with self.files.open_output_stream(trial) as stream:
                 stream.write(body)
-            self.files.move(trial, target)
+            if local:
+                self.files.move(trial, target)
         except Exception:
-            with contextlib.suppress(Exception):
-                self.files.delete_file(trial)
+            if local:
+                with contextlib.suppress(Exception):
+                    self.files.delete_file(trial)
             raise
 
     def remove(self, name: str) -> None:
