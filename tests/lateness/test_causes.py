@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 import eventide as ev
 from eventide.cli.main import main
+from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.lateness.promise import Promise
-from eventide.tuning.judgement import DISORDER, IDLENESS
 from eventide.tuning.report import as_json
 from eventide.tuning.tune import tune
 

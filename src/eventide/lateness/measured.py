@@ -14,9 +14,9 @@ from eventide.engine.records import record_files
 from eventide.engine.store import Store, attempt_in
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
+from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.lateness.quantiles import KLL_K, Weighted
 from eventide.lateness.witness import ALL, LATENESS, SCHEMA, SUMS
-from eventide.tuning.judgement import DISORDER, IDLENESS
 
 COMPACT_EVERY = 64
 KEY = ("source", "lane", "hour", "dimension", "value", "stride")
