@@ -4,7 +4,7 @@ What a pipeline or a consumer needs of a migration is here; the rest is asked of
 `eventide migrate`.
 """
 
-from eventide.migration.client import MigrationClient, open_migration
+from eventide.migration.data.client import MigrationClient, open_migration
 from eventide.migration.data.drift import DriftCheck, DriftReport
 from eventide.migration.data.drift_watch import DriftWatch
 from eventide.migration.data.rulechain import RuleChain, RuleFailed

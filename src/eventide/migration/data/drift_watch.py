@@ -104,7 +104,7 @@ class DriftWatch:
             self._report()
 
     def _report(self) -> None:
-        from eventide.migration.client import MigrationClient
+        from eventide.migration.data.client import MigrationClient
         from eventide.registry.client import RegistryClient
 
         try:
