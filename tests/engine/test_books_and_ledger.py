@@ -12,12 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eventide.engine.conservation import ConservationBreach, check_books, check_merge
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult
-from eventide.engine.scanning import LaneAccount
-from eventide.engine.settling import BucketAccount
-from eventide.engine.store import Part, Store
+from eventide.engine.batch.bucket_task import BucketAccount
+from eventide.engine.batch.conservation import ConservationBreach, check_books, check_merge
+from eventide.engine.batch.lane_task import LaneAccount
+from eventide.engine.batch.microbatch import BatchInput, BatchResult
 from eventide.kernel.columns import ROWS, Shape
 from eventide.kernel.scan import LaneCarry
 from eventide.model import aggregate
@@ -26,6 +24,8 @@ from eventide.model.lane import Progress
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
+from eventide.state.ledger import Ledger
+from eventide.state.store import Part, Store
 
 PLAN = Plan(
     (SourcePlan(Bounded(0), ("a", "b")),),

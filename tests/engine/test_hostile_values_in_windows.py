@@ -19,7 +19,7 @@ from inline import KINDS, Table, run_in_batches
 from test_engine_equals_oracle import Case, cases, grids, sessions, tried
 
 import eventide as ev
-from eventide.engine.panes import pane_table
+from eventide.engine.batch.panes import pane_table
 from eventide.errors import DefinitionError
 from eventide.kernel import aggregate as kernel
 from eventide.kernel.columns import Shape

@@ -17,7 +17,7 @@ from eventide.model.time import show_instant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventide.engine.progress import Progress
+    from eventide.engine.report import Progress
 
 PLAIN_EVERY = 1.0
 """Seconds between two reports where each report is a new line."""

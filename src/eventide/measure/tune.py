@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
-from eventide.engine.archive import archived_lanes
-from eventide.engine.session import local_session
+from eventide.definition.source import Source
 from eventide.engine.spark_compat import packages_of
+from eventide.engine.spark_session import local_session
 from eventide.errors import DefinitionError
 from eventide.measure.history import RowHistory, open_history
 from eventide.measure.job import LaneHistory, ask
@@ -16,7 +16,7 @@ from eventide.measure.lanescan import Question
 from eventide.measure.tuning import Tuning
 from eventide.model.time import Duration, duration, show_duration
 from eventide.model.window import Sliding, Window
-from eventide.sources.base import Source
+from eventide.state.archive import archived_lanes
 
 FINEST = 1_000_000
 """The usual resolution of the curve; finer only where windows or asked bounds need it."""

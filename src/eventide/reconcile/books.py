@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.definition import Output
+from eventide.definition.output import Output
 from eventide.errors import DefinitionError
 from eventide.reconcile.compare import ADDED, DAY
 from eventide.sinks.sql import CORRECTED, SqlSink, prepare

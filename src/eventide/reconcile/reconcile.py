@@ -7,11 +7,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.archive import archived_files
-from eventide.engine.journal import Journal
-from eventide.engine.records import record_files
-from eventide.engine.session import session_for
+from eventide.definition.output import Output
+from eventide.engine.spark_session import session_for
 from eventide.errors import DefinitionError
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
@@ -22,6 +19,9 @@ from eventide.reconcile.compare import ADDED, FOLDED, PERIODS, Scope
 from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
+from eventide.state.archive import archived_files
+from eventide.state.journal import Journal
+from eventide.state.records import record_files
 
 OWN = frozenset({"window_id", "window_start", "window_end", "window_day", "rows", "run_id", "late_rows"})
 EMPTY = ("window_id", "window_start", "window_end", "sequence", "op", "timing")
