@@ -28,7 +28,7 @@ class SourceProgress:
 
 
 @dataclass(frozen=True)
-class Progress:
+class BatchReport:
     """A batch's account: W, how far it lags behind the clock, who holds it, and where the rows went."""
 
     batch: int
@@ -51,7 +51,7 @@ class Progress:
         return None if self.watermark is None else max(0, self.clock - self.watermark)
 
 
-def report(run: Run, result: BatchResult, clock: int) -> Progress:
+def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
     """The account of a committed batch."""
     ledger = result.ledger
     frontier = Frontier([s.timing for s in run.shape.plan.sources], run.shape.plan.when_all_idle, ledger.frontier)
@@ -66,7 +66,7 @@ def report(run: Run, result: BatchResult, clock: int) -> Progress:
         held = [f"{feed.source.name}/{lane} ({why})" for (index, lane), why in sorted(run.held.items()) if index == feed.index]
         holder = ", ".join(held) if held else f"{feed.source.name}/{slowest[1]}" if slowest else None
         sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), seen.get("late", 0)))
-    return Progress(
+    return BatchReport(
         ledger.batch,
         clock,
         ledger.frontier.watermark,

@@ -33,13 +33,13 @@ from eventide.engine.feeds.opened import open_feed
 from eventide.engine.feeds.projection import common_kinds, computed_with
 from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
-from eventide.engine.report import Progress as ProgressReport
-from eventide.engine.report import report
+from eventide.engine.report import BatchReport, report
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.watch import settle, watch_of
-from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
 from eventide.measure.live import LATENESS
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
@@ -71,7 +71,7 @@ class Run:
     state: str
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
-    on_progress: Callable[[ProgressReport], None] | None = None
+    on_progress: Callable[[BatchReport], None] | None = None
     gate: Gate = field(default_factory=Gate)
     query: Any = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
@@ -136,10 +136,10 @@ class Run:
         asked = {"generation": self.numbered(self.shapes)} if self.numbered else {}
         return {**begun, **asked, "shapes": noted_shapes(self.shapes), "began": self.clock()}
 
-    def _shape(self, facts: dict[str, Any]) -> Shape:
+    def _shape(self, facts: dict[str, Any]) -> BoundPlan:
         definition = self.pipeline
         sources = definition.aggregation.stream.sources
-        return Shape(
+        return BoundPlan(
             self._plan(facts),
             definition.aggregation.keys,
             definition.aggregation.stream.dedupe_keys,

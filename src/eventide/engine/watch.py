@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eventide.kernel.columns import Witness
+from eventide.kernel.bound_plan import Witness
 from eventide.measure.live import compact
 from eventide.measure.witness import LatenessWitness
 from eventide.model.event import LaneId

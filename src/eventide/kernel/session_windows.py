@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMING, UNSEEN, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMING, UNSEEN
 from eventide.kernel.condition import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
 from eventide.kernel.judge import DISORDER, IDLENESS, W
@@ -62,7 +63,7 @@ class Shot:
 class SessionFiring:
     """One output's sessions in one batch."""
 
-    def __init__(self, shape: Shape, output: OutputPlan, moment: Moment) -> None:
+    def __init__(self, shape: BoundPlan, output: OutputPlan, moment: Moment) -> None:
         assert isinstance(shape.plan.window, Session)
         self.shape, self.output, self.moment = shape, output, moment
         self.gap = shape.plan.window.gap
@@ -316,7 +317,7 @@ class SessionFiring:
         return frame.join(merged, on="__session", how="left").drop("__session").select(state.columns)
 
 
-def aggregate_parts(shape: Shape, fragments: pl.DataFrame, doubtful: pl.DataFrame, stored: pl.DataFrame) -> pl.DataFrame:
+def aggregate_parts(shape: BoundPlan, fragments: pl.DataFrame, doubtful: pl.DataFrame, stored: pl.DataFrame) -> pl.DataFrame:
     """The parts of every fragment: stored sessions first, then new fragments, then single rows, numbered in that order."""
     named = shape.plan.aggregates
     old = stored.with_row_index(FRAGMENT).with_columns(pl.col(FRAGMENT).cast(pl.Int64))
@@ -334,7 +335,7 @@ def aggregate_parts(shape: Shape, fragments: pl.DataFrame, doubtful: pl.DataFram
     return pl.concat(frames, how="diagonal_relaxed")
 
 
-def empty_sessions(shape: Shape, kinds: dict[str, pl.DataType], parts: pl.DataFrame) -> pl.DataFrame:
+def empty_sessions(shape: BoundPlan, kinds: dict[str, pl.DataType], parts: pl.DataFrame) -> pl.DataFrame:
     """A store of sessions with nothing in it; `parts` shows the columns of partial aggregates."""
     values = pl.Struct({name: kinds[name] for name, _ in shape.plan.aggregates})
     said = pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "sequence": pl.Int64, "values": values}))

@@ -33,12 +33,12 @@ def through_engine(plan: Plan, steps: Sequence[Step], root: str, runner: Any) ->
     import polars as pl
 
     from eventide.engine.batch.microbatch import BatchInput, Engine
-    from eventide.kernel.columns import Shape
+    from eventide.kernel.bound_plan import BoundPlan
     from eventide.state.ledger import Ledger
     from eventide.state.store import Store
 
     kinds = {"key": pl.String(), "value": _value_kind(steps)}
-    engine = Engine(Shape(plan, ("key",), (), 2), kinds, (True,), Store(root), runner)
+    engine = Engine(BoundPlan(plan, ("key",), (), 2), kinds, (True,), Store(root), runner)
     ledger, clock, said = engine.first_ledger(), 0, []
     for number, step in enumerate(steps):
         if step.restore:

@@ -11,6 +11,7 @@ from eventide.engine.batch.conservation import check_merge
 from eventide.engine.batch.lane_task import by_bucket
 from eventide.engine.batch.panes import pane_table
 from eventide.kernel import aggregate, dedupe, judge
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import (
     ARRIVAL,
     BEHIND,
@@ -27,12 +28,11 @@ from eventide.kernel.columns import (
     TIME,
     TIMING,
     UNSEEN,
-    Shape,
     dated,
     instant,
     swept_between,
 )
-from eventide.kernel.fire import DUE, ORDER, Firing, Moment, empty_book
+from eventide.kernel.fire import DUE, ORDER, Firing, Moment, nothing_said
 from eventide.kernel.grid import last_end
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
 from eventide.model.event import Position
@@ -102,7 +102,7 @@ class BucketAccount:
 class Settling:
     """One bucket in one batch."""
 
-    def __init__(self, shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> None:
+    def __init__(self, shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> None:
         self.shape, self.store, self.batch, self.bucket = shape, store, batch, bucket
         self.parts: dict[str, list[Part]] = {}
         for part in parts:
@@ -153,8 +153,8 @@ class Settling:
         return judge.windows_of(apart, shape)
 
     def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame) -> None:
-        books = [self._book(index) for index in range(len(self.shape.plan.outputs))]
-        low, high = self._scope(late, books)
+        said = [self._said(index) for index in range(len(self.shape.plan.outputs))]
+        low, high = self._scope(late, said)
         parts = [p for p in self.parts.get("partial", []) if p.high >= low and p.low <= high] if low <= high else []
         frames = self.store.read(parts)
         on_time = fresh.filter(pl.col(SEEN) == UNSEEN)
@@ -169,7 +169,7 @@ class Settling:
         stored = pl.concat(frames, how="diagonal_relaxed") if frames else fresh.head(0)
         stored = judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
         for index, output in enumerate(self.shape.plan.outputs):
-            firing = Firing(self.shape, output, self.batch.moment, books[index], self.batch.joined.get(output.name))
+            firing = Firing(self.shape, output, self.batch.moment, said[index], self.batch.joined.get(output.name))
             firing.run(stored, late)
             self._write_panes(index, firing)
             self._add("book", firing.new_entries(), END, output=output.name)
@@ -187,7 +187,7 @@ class Settling:
         path = self.store.write_table(f"panes/{name}", self.batch.number, self._part, table)
         self.account.panes.append((index, path, len(table)))
 
-    def _scope(self, late: pl.DataFrame, books: list[pl.DataFrame]) -> tuple[int, int]:
+    def _scope(self, late: pl.DataFrame, said: list[pl.DataFrame]) -> tuple[int, int]:
         """The slices that anything fired in this batch can need, as a range."""
         window, moment, plan = self.shape.plan.window, self.batch.moment, self.shape.plan
         assert isinstance(window, Sliding)
@@ -198,36 +198,36 @@ class Settling:
             ends.append((int(late[END].min()), int(late[END].max())))  # type: ignore[arg-type]
         if any(o.early is not None for o in plan.outputs):
             ends.append((UNSEEN if moment.now is None else moment.now, MAX_TIME - window.size))
-        for output, book in zip(plan.outputs, books, strict=True):
-            ends += self._awaited(output, book)
+        for output, entries in zip(plan.outputs, said, strict=True):
+            ends += self._awaited(output, entries)
         if not ends:
             return (0, -1)
         low = min(low for low, _ in ends)
         return (low if low == UNSEEN else low - window.size, max(high for _, high in ends))
 
-    def _awaited(self, output: OutputPlan, book: pl.DataFrame) -> list[tuple[int, int]]:
+    def _awaited(self, output: OutputPlan, said: pl.DataFrame) -> list[tuple[int, int]]:
         """Windows whose late rows a trigger holds back, and whose time or end has come."""
         moment = self.batch.moment
-        if moment.now is None or isinstance(output.late, PerBatch | PerRow) or not output.allowed or book.is_empty():
+        if moment.now is None or isinstance(output.late, PerBatch | PerRow) or not output.allowed or said.is_empty():
             return []
-        ripe = book.filter((pl.col(DUE) <= moment.clock) | (pl.col(END) <= moment.now - output.allowed))
+        ripe = said.filter((pl.col(DUE) <= moment.clock) | (pl.col(END) <= moment.now - output.allowed))
         return [(int(ripe[END].min()), int(ripe[END].max()))] if len(ripe) else []  # type: ignore[arg-type]
 
-    def _book(self, index: int) -> pl.DataFrame:
-        empty = empty_book(self.shape, self._finished_kinds())
+    def _said(self, index: int) -> pl.DataFrame:
+        empty = nothing_said(self.shape, self._finished_kinds())
         output = self.shape.plan.outputs[index]
         parts = sorted((p for p in self.parts.get("book", []) if p.output == output.name), key=lambda p: p.batch)
         if not parts:
             return empty
         by = [END, *self.shape.keys]
-        book = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").unique(by, keep="last", maintain_order=True)
+        said = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").unique(by, keep="last", maintain_order=True)
         before = self.batch.moment.before
         if before is not None:
-            book = book.filter(pl.col(END) > before - output.allowed)
+            said = said.filter(pl.col(END) > before - output.allowed)
         if len(parts) > COMPACT_ABOVE:
             self.account.dropped += parts
-            self._add("book", book, END, output=output.name)
-        return book
+            self._add("book", said, END, output=output.name)
+        return said
 
     def _finished_kinds(self) -> dict[str, pl.DataType]:
         return finished_kinds(self.shape, self.batch.kinds)
@@ -279,7 +279,7 @@ class Settling:
         self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)
 
 
-def swept_rows(shape: Shape, batch: Batch, kept: list[pl.DataFrame]) -> pl.DataFrame:
+def swept_rows(shape: BoundPlan, batch: Batch, kept: list[pl.DataFrame]) -> pl.DataFrame:
     """The rows kept that lie between two sweeps, each with W at its own position."""
     frames = [f.filter(swept_between(batch.after, batch.upto)) for f in kept]
     rows = pl.concat(frames, how="diagonal_relaxed") if frames else empty_rows(shape, batch.kinds)
@@ -293,7 +293,7 @@ def beyond(batch: Batch, kept: list[pl.DataFrame]) -> int:
     return sum(f.select((~swept_between(None, batch.upto)).sum()).item() for f in kept)
 
 
-def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
+def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
     """For one bucket of deduplication keys: the first of equal rows goes on, to the bucket of its own key."""
     account = BucketAccount(bucket)
     waiting = store.read(p for p in parts if p.kind == "rows")
@@ -313,25 +313,25 @@ def deduplicate(shape: Shape, store: Store, batch: Batch, bucket: int, parts: li
     return account
 
 
-def empty_rows(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+def empty_rows(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """No rows, with all their columns."""
     own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64()}
     return pl.DataFrame(schema={**kinds, **own, BEHIND: pl.Boolean()})
 
 
-def empty_partials(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+def empty_partials(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """No partials, with all their columns."""
     rows = empty_rows(shape, kinds).with_columns(pl.lit(0, dtype=pl.Int64).alias(SLICE), pl.lit(0, dtype=pl.Int64).alias(SEEN))
     return aggregate.partial(rows, [SLICE, *shape.keys, SEEN], shape.plan.aggregates)
 
 
-def finished_kinds(shape: Shape, kinds: dict[str, pl.DataType]) -> dict[str, pl.DataType]:
+def finished_kinds(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str, pl.DataType]:
     """The types of keys and of finished aggregates."""
     done = aggregate.finish(empty_partials(shape, kinds), shape.plan.aggregates)
     return dict(done.schema)
 
 
-def session_panes(firing: SessionFiring, shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+def session_panes(firing: SessionFiring, shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """The panes of sessions as a table."""
     schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in shape.keys}, "__sequence": pl.Int64()}
     schema |= {OP: pl.String(), TIMING: pl.String(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}

@@ -10,7 +10,8 @@ import polars as pl
 
 from eventide.errors import EventideError
 from eventide.kernel import aggregate, exactsum
-from eventide.kernel.columns import ROWS, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ROWS
 
 if TYPE_CHECKING:
     from eventide.engine.batch.microbatch import BatchInput, BatchResult
@@ -22,8 +23,8 @@ class ConservationBreach(EventideError):
     """Rows were lost or doubled inside the engine; the batch is not committed."""
 
 
-def check_books(
-    store: Store, shape: Shape, diverts: Sequence[bool], before: Ledger, result: BatchResult, given: BatchInput
+def check_conservation(
+    store: Store, shape: BoundPlan, diverts: Sequence[bool], before: Ledger, result: BatchResult, given: BatchInput
 ) -> None:
     """Stop the pipeline with the numbers unless every row of the batch is where the books say it is."""
     _kept_rows(given)
@@ -79,7 +80,7 @@ def _kept_rows(given: BatchInput) -> None:
     _agree(given.number, "rows that wait to be judged", _total(given, "kept"), "rows in the parts written for them", kept)
 
 
-def _partials(store: Store, shape: Shape, given: BatchInput) -> None:
+def _partials(store: Store, shape: BoundPlan, given: BatchInput) -> None:
     """What the scan aggregated is read back: as many rows, and the same sum of a value column."""
     paths = {part.path for account in given.accounts for part in account.parts if part.kind == "partial"}
     _agree(
@@ -93,7 +94,7 @@ def _partials(store: Store, shape: Shape, given: BatchInput) -> None:
 
 
 def _late_rows(
-    store: Store, shape: Shape, diverts: Sequence[bool], before: Ledger, result: BatchResult, given: BatchInput
+    store: Store, shape: BoundPlan, diverts: Sequence[bool], before: Ledger, result: BatchResult, given: BatchInput
 ) -> None:
     """Every row that an output refused, and keeps, is in its late files."""
     for output, kept in zip(shape.plan.outputs, diverts, strict=True):
@@ -119,4 +120,4 @@ def _agree(batch: int, what: str, want: int, where: str, found: int) -> None:
         )
 
 
-__all__ = ["ConservationBreach", "check_books", "check_merge"]
+__all__ = ["ConservationBreach", "check_conservation", "check_merge"]

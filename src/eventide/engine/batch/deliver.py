@@ -15,7 +15,7 @@ from eventide.engine.arrow_types import small, small_schema
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
-from eventide.kernel.columns import Shape
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
@@ -26,7 +26,7 @@ DEAD_IDENTITY = ("source", "lane", "offset", "generation")
 """The generation is part of it: a run that started over refuses a row for other reasons, and says so anew."""
 
 
-def pane_shape(shape: Shape, kinds: dict[str, pl.DataType], accumulation: str) -> PaneShape:
+def pane_shape(shape: BoundPlan, kinds: dict[str, pl.DataType], accumulation: str) -> PaneShape:
     """The columns of an output's panes, as Arrow types."""
     fields = pl.DataFrame(schema=kinds).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     return PaneShape(

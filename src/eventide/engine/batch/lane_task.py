@@ -10,8 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.bucket import bucket_of
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, NO_VALUE, OFFSET, RAW, SLICE, SOURCE, TIME, Shape, dated
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, NO_VALUE, OFFSET, RAW, SLICE, SOURCE, TIME, dated
 from eventide.kernel.jsontext import json_of
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
@@ -60,7 +61,13 @@ class LaneAccount:
 
 
 def scan_lane(
-    shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, arrivals: Arrivals, chunks: Iterable[pl.DataFrame]
+    shape: BoundPlan,
+    store: Store,
+    batch: int,
+    lane: LaneId,
+    carry: LaneCarry,
+    arrivals: Arrivals,
+    chunks: Iterable[pl.DataFrame],
 ) -> LaneAccount:
     """Read one lane's chunks in order and write what the kernel found."""
     witness = shape.witness(batch, lane)
@@ -75,7 +82,7 @@ def scan_lane(
     return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
 
 
-def write_found(shape: Shape, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:
+def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:
     """Put partials, kept rows and dead letters into the store."""
     parts: list[Part] = []
     if found.partials:

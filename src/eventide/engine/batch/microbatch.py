@@ -11,10 +11,10 @@ from functools import partial
 import polars as pl
 
 from eventide.engine.batch.bucket_task import Batch, BucketAccount, Settling, deduplicate
-from eventide.engine.batch.conservation import check_books
+from eventide.engine.batch.conservation import check_conservation
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.runner import Runner
-from eventide.kernel.columns import Shape
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.fire import Moment
 from eventide.model.event import LaneId, Position, end_of
 from eventide.model.frontier import Frontier
@@ -62,7 +62,7 @@ class BatchResult:
 class Engine:
     """What stays the same from batch to batch."""
 
-    shape: Shape
+    shape: BoundPlan
     kinds: dict[str, pl.DataType]
     diverts: tuple[bool, ...]
     store: Store
@@ -84,7 +84,7 @@ class Engine:
         settled = self._settle(ledger, batch)
         self._remember_joinings(ledger, swept)
         result = self._close_books(ledger, before, given, settled, batch)
-        check_books(self.store, self.shape, self.diverts, before, result, given)
+        check_conservation(self.store, self.shape, self.diverts, before, result, given)
         return result
 
     def _take_accounts(self, ledger: Ledger, given: BatchInput) -> None:
@@ -211,5 +211,5 @@ def _line(work: Callable[..., BucketAccount], *arguments: object) -> str:
     return work(*arguments).to_json()
 
 
-def _settle_bucket(shape: Shape, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
+def _settle_bucket(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
     return Settling(shape, store, batch, bucket, parts).run()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from eventide.kernel.columns import END, OP, TIMING, Shape, instant
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import END, OP, TIMING, instant
 from eventide.kernel.jsontext import json_of
 from eventide.sinks.shape import PaneShape
 
 
-def pane_table(panes: pl.DataFrame, shape: Shape, clock: int) -> pl.DataFrame:
+def pane_table(panes: pl.DataFrame, shape: BoundPlan, clock: int) -> pl.DataFrame:
     """Panes with the columns of `PaneShape.schema`, in the order in which they were emitted: each window's by rank."""
     naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n, _ in shape.plan.aggregates))
     key = json_of(shape.keys, panes.schema) if shape.keys else pl.lit("{}")

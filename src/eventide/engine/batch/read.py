@@ -21,7 +21,8 @@ from eventide.engine.feeds.landed import LandedFile, by_lane
 from eventide.engine.feeds.projection import only_measured, read_kinds
 from eventide.engine.feeds.union import united
 from eventide.engine.spark_notes import Noted
-from eventide.kernel.columns import LANE, OFFSET, SOURCE, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import LANE, OFFSET, SOURCE
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import LaneId
 from eventide.state.ledger import Ledger
@@ -119,7 +120,7 @@ class BatchScan:
 
 
 def _scan_file_lane(
-    shape: Shape,
+    shape: BoundPlan,
     store: Store,
     number: int,
     lane: LaneId,

@@ -11,7 +11,8 @@ import pyarrow as pa
 from eventide.engine.batch.lane_task import write_found
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.worker import ready_for_the_next
-from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.kernel.scan import Arrivals, LaneCarry, LaneScanner
 from eventide.model.event import LaneId, Position
 from eventide.state.store import Store
@@ -21,7 +22,7 @@ from eventide.state.store import Store
 class RowScan:
     """A function for mapInArrow; it travels to the workers with the lanes' carries."""
 
-    shape: Shape
+    shape: BoundPlan
     store: Store
     batch: int
     readings: dict[int, Reading]

@@ -20,7 +20,7 @@ Hook = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Books:
+class CorrectionsTable:
     """Where an output's corrections stand."""
 
     output: Output
