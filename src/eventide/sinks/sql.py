@@ -185,7 +185,6 @@ class SqlWriter(TableWriter):
         self.run(lambda connection: self.database.write(connection, self.target, rows))
 
     def error(self, cause: Exception) -> SinkError:
-        """As the database sees it."""
         return self.database.error(cause)
 
     def run(self, action: Callable[[Any], Result]) -> Result:
@@ -207,7 +206,6 @@ class SqlWriter(TableWriter):
         return result
 
     def close(self) -> None:
-        """Let go of the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Exception):
@@ -258,5 +256,4 @@ class SqlSink(KeepsGenerations):
         return writer
 
     def writer(self, database: Database, target: Target, shape: PaneShape | None) -> SqlWriter:
-        """The writer for this kind of database."""
         return SqlWriter(database, target, self.retry, shape)

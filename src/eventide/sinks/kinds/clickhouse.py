@@ -133,7 +133,6 @@ class ClickHouseDatabase(Database):
         return reported == wanted or f"Nullable({reported})" == wanted
 
     def is_view(self, connection: Any, name: str) -> bool:
-        """From the catalogue."""
         where = f"database = currentDatabase() and name = {_literal(name)}"
         return bool(connection.rows(f"select 1 from system.tables where {where} and engine = 'View'"))
 
@@ -164,7 +163,6 @@ class ClickHouseDatabase(Database):
         return f"{self.located(table)} final"
 
     def rows(self, connection: Any, statement: str) -> list[Any]:
-        """As the connection gives them."""
         return list(connection.rows(statement))
 
     def instant(self, micros: int) -> str:
@@ -232,7 +230,6 @@ class ClickHouseSink(SqlSink):
         return Capabilities(upsert=True, retract=True, append=True, generations=True)
 
     def database(self) -> ClickHouseDatabase:
-        """The server, or the directory."""
         return ClickHouseDatabase(self.dsn)
 
 
