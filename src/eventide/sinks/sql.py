@@ -13,8 +13,8 @@ from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqlgenerations import EPOCH, MICRO, KeepsGenerations, newest, table_of, view_of
-from eventide.sinks.sqltarget import names
+from eventide.sinks.sql_generations import EPOCH, MICRO, KeepsGenerations, newest, table_of, view_of
+from eventide.sinks.sql_target import names
 from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 Result = TypeVar("Result")

@@ -20,7 +20,7 @@ from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import CORRECTED, Database, SqlSink, drop_view
-from eventide.sinks.sqltarget import names
+from eventide.sinks.sql_target import names
 from eventide.sinks.target import Target
 
 TYPES = {

@@ -13,7 +13,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import names, upsert
+from eventide.sinks.sql_target import names, upsert
 from eventide.sinks.target import Target
 
 TYPES = {

@@ -16,7 +16,7 @@ from eventide.sinks import plain
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import merge, names
+from eventide.sinks.sql_target import merge, names
 from eventide.sinks.target import Target
 
 Connect = Callable[[], Any]

@@ -20,7 +20,7 @@ from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import CORRECTED, Database, SqlSink, SqlWriter, drop_view
-from eventide.sinks.sqltarget import merge, names
+from eventide.sinks.sql_target import merge, names
 from eventide.sinks.target import Target
 
 TRANSIENT = ("08", "40", "53", "55", "57", "58", "23505")

@@ -15,7 +15,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks import plain
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import upsert
+from eventide.sinks.sql_target import upsert
 from eventide.sinks.target import Target
 
 TRANSIENT = {
