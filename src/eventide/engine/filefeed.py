@@ -17,12 +17,12 @@ from eventide.engine.ledger import Ledger
 from eventide.engine.records import is_local
 from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.sparknotes import Noted
-from eventide.engine.store import StoreError, file_system
-from eventide.errors import DefinitionError, LossWarning, SourceRefused
+from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
 from eventide.kernel.columns import SOURCE
 from eventide.redaction import warn_of
 from eventide.sources.filenames import spark_glob
 from eventide.sources.files import FileSource
+from eventide.storage.arrow import file_system
 
 EVERY_AGE = "100000000d"
 """Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""

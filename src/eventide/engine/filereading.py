@@ -12,8 +12,8 @@ from eventide.engine import fileformats
 from eventide.engine.decode import Reading
 from eventide.engine.filefaults import UnreadableFile, expect_text, fault_bytes, fault_text, read_whole
 from eventide.engine.landed import LandedFile
-from eventide.engine.store import file_system
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
+from eventide.storage.arrow import file_system
 
 
 def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:

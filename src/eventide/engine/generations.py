@@ -6,11 +6,12 @@ import glob
 from collections.abc import Iterable
 
 from eventide.definition import Output
-from eventide.engine.journal import LocalFiles, RecordFiles
+from eventide.engine.journal import LocalFiles
 from eventide.engine.records import is_local
 from eventide.errors import TargetMismatch
 from eventide.sinks.base import Held, TableSink
 from eventide.sinks.shape import PaneShape
+from eventide.storage.files import RecordFiles
 
 DIRECTORY = "generations"
 ASIDE = ".generation-"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
-from eventide.engine.store import StoreError, file_system
+from eventide.errors import StoreError
 from eventide.model.event import LaneId
 from eventide.sources.filenames import is_read
+from eventide.storage.arrow import file_system
 
 
 @dataclass(frozen=True)

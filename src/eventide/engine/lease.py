@@ -16,8 +16,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.engine.journal import RecordFiles
 from eventide.errors import EventideError
+from eventide.storage.files import RecordFiles
 
 EXPIRES_AFTER = 120.0
 """Seconds without renewal after which a run on another machine is taken for dead."""

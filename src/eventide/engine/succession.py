@@ -14,7 +14,6 @@ from eventide.definition import Output
 from eventide.engine.archive import newest_generation
 from eventide.engine.deliver import Deliverer, Outlet
 from eventide.engine.generations import NONE, fits, of_states, standing
-from eventide.engine.journal import RecordFiles
 from eventide.engine.ledger import Ledger
 from eventide.engine.microbatch import BatchResult
 from eventide.engine.results import Results, earlier, withdrawals
@@ -25,6 +24,7 @@ from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
 from eventide.sinks.base import Delivery, Held, Span, TableSink
 from eventide.sinks.shape import PaneShape
+from eventide.storage.files import RecordFiles
 
 
 @dataclass
