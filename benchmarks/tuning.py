@@ -29,8 +29,8 @@ from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
 from eventide.engine.session import local_session
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
-from eventide.measure.tune import tune
 from eventide.model.time import show_duration
+from eventide.tuning.tune import tune
 
 SECOND = 1_000_000
 PER_FILE = 1_000_000

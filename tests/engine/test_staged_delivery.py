@@ -21,7 +21,7 @@ from eventide.engine.staging import deliver_staged
 from eventide.engine.store import Store
 from eventide.errors import SinkRefused, StagedPartsLost
 from eventide.sinks import Delivery, Retry, postgres
-from eventide.sinks.postgres import PostgresWriter
+from eventide.sinks.kinds.postgres import PostgresWriter
 
 HERE = Path(__file__).parent
 BASE = 1_760_000_040_000_000

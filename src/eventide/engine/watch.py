@@ -12,8 +12,8 @@ from eventide.engine.archivelog import publish
 from eventide.engine.ledger import Ledger
 from eventide.engine.store import Store
 from eventide.kernel.columns import Witness
-from eventide.measure.live import compact
-from eventide.measure.witness import LatenessWitness
+from eventide.lateness.measured import compact
+from eventide.lateness.witness import LatenessWitness
 from eventide.model.event import LaneId
 from eventide.model.window import Window
 
