@@ -159,7 +159,7 @@ def _library(root: str) -> Any:
     return obstore
 
 
-_open: dict[tuple[int, str], Any] = {}
+_open: dict[tuple[int, str, str | None], Any] = {}
 """Connections and keys are used again by the tasks of one process, and by no process that was forked from it."""
 
 
@@ -170,10 +170,11 @@ def _opened(library: Any, root: str) -> Any:
             f"{root} holds keys or options. Write the address alone, s3://bucket/path, and give those by the environment: AWS_ACCESS_KEY_ID, "
             "AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL."
         )
-    place = (os.getpid(), root)
+    endpoint = s3_endpoint() if OBJECT_STORES[scheme_of(root)] == "s3" else None
+    place = (os.getpid(), root, endpoint)
     if place not in _open:
         options: dict[str, Any] = {}
-        if OBJECT_STORES[scheme_of(root)] == "s3" and (endpoint := s3_endpoint()):
+        if endpoint is not None:
             options = {"endpoint": endpoint, "client_options": {"allow_http": endpoint.startswith("http://")}}
         _open[place] = library.store.from_url(root.rstrip("/"), **options)
     return _open[place]
