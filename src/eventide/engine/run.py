@@ -36,7 +36,7 @@ from eventide.engine.observing import tell
 from eventide.engine.progress import Progress as ProgressReport
 from eventide.engine.progress import report
 from eventide.engine.projection import common_kinds, computed_with
-from eventide.engine.records import record_files
+from eventide.engine.records import proven_files
 from eventide.engine.runner import SparkRunner
 from eventide.engine.scanning import LaneAccount
 from eventide.engine.session import refuse_connect
@@ -80,7 +80,7 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        files = record_files(self.state, self.spark)
+        files = proven_files(self.state, self.spark)
         self.journal, self.notes = Journal(files), SparkNotes(files)
         refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
@@ -322,12 +322,9 @@ class Run:
 
     def _evict(self, result: BatchResult) -> None:
         """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
-        for path in result.garbage:
-            self.store.delete([path])
-            self.hook("evicting")
         live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
-        for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
-            self.store.delete_directory(directory)
+        empty = {path.rpartition("/")[0] for path in result.garbage} - live
+        self.store.evict(result.garbage, empty, lambda: self.hook("evicting"))
 
     def _clear_leftovers(self) -> None:
         """Files that no committed batch has: a run died before its commit, or between its commit and its eviction.

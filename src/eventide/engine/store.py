@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -111,17 +111,22 @@ class Store:
         """How many rows a file holds, by its own footer."""
         return int(self._open(path).metadata.num_rows)
 
-    def column(self, path: str, name: str) -> pl.Series:
-        """One column of a whole file."""
-        return _frame(self._open(path).read(columns=[name], use_threads=False))[name]
-
-    def column_if_any(self, path: str, name: str) -> pl.Series | None:
-        """One column of a whole file, where it has such a one."""
-        return self.column(path, name) if name in self._open(path).schema_arrow.names else None
+    def columns(self, path: str, names: Iterable[str]) -> pl.DataFrame:
+        """Some columns of a whole file, those that it has."""
+        file = self._open(path)
+        return _frame(file.read(columns=[name for name in names if name in file.schema_arrow.names], use_threads=False))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; one that is gone already is no fault."""
         self._files.delete(*paths)
+
+    def evict(self, paths: list[str], empty: Iterable[str], between: Callable[[], None]) -> None:
+        """Remove files that nothing refers to any more, and the directories that they leave empty."""
+        for first in range(0, len(paths), self._files.at_once):
+            self._files.delete(*paths[first : first + self._files.at_once])
+            between()
+        for directory in empty:
+            self._files.prune(directory)
 
     def delete_directory(self, path: str) -> None:
         """Remove a directory and all below it; one that is gone already is no fault."""

@@ -17,6 +17,8 @@ TRIAL = ".trial-"
 class ArrowFiles:
     """The files below one directory."""
 
+    at_once = 1
+
     def __init__(self, root: str) -> None:
         self._files, self._base = file_system(root)
 
@@ -48,6 +50,10 @@ class ArrowFiles:
     def delete_directory(self, path: str) -> None:
         """Remove a directory and all below it."""
         delete_each(self._files.delete_dir, [f"{self._base}/{path}"])
+
+    def prune(self, path: str) -> None:
+        """Remove a directory, and whatever may be left in it."""
+        self.delete_directory(path)
 
 
 def put(files: pafs.FileSystem, path: str, body: memoryview) -> None:

@@ -32,6 +32,9 @@ class RecordFiles(Protocol):
 class DataFiles(Protocol):
     """Large files: written whole or not at all under names of their own, and read in parts by Arrow."""
 
+    at_once: int
+    """How many files are removed by one request."""
+
     def put(self, path: str, body: memoryview) -> None:
         """Write a whole file at once."""
 
@@ -49,6 +52,9 @@ class DataFiles(Protocol):
 
     def delete_directory(self, path: str) -> None:
         """Remove a directory and all below it; one that is gone already is no fault."""
+
+    def prune(self, path: str) -> None:
+        """Remove a directory whose files have been removed, where a directory is more than the names of its files."""
 
 
 def data_files(root: str) -> DataFiles:

@@ -24,12 +24,16 @@ FIRST = 1 << 20
 """Bytes that are asked for first: most files are whole with them, and need no second request."""
 AT_ONCE = 64 << 20
 """Larger files are sent in parts."""
+TRIES = 5
+"""How often the line may break before an object is created; whatever arrives late says whose it is."""
 WRITER = "writer"
 """Under this name an object says who created it: an answer that was lost on the way is found out by asking."""
 
 
 class ObjectFiles:
     """The objects below one prefix of a bucket."""
+
+    at_once = 1000
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -60,16 +64,18 @@ class ObjectFiles:
         """Write a whole object if there is none of that name; the store decides, and says so."""
         writer = uuid.uuid4().hex
         with self._asking():
-            try:
-                self._library.put(self._store, path, body, mode="create", use_multipart=False, attributes={WRITER: writer})
-                return True
-            except self._library.exceptions.AlreadyExistsError:
-                return self._writer_of(path) == writer  # it may be our own, sent twice because its first answer was lost
-            except self._library.exceptions.GenericError:
-                written_by = self._writer_of(path)
-                if written_by is None:
-                    raise
-                return written_by == writer
+            for tries_left in reversed(range(TRIES)):
+                try:
+                    self._library.put(self._store, path, body, mode="create", use_multipart=False, attributes={WRITER: writer})
+                    return True
+                except self._library.exceptions.AlreadyExistsError:
+                    return self._writer_of(path) == writer  # it may be our own, sent twice because its first answer was lost
+                except self._library.exceptions.GenericError:
+                    if (found := self._writer_of(path)) is not None:
+                        return found == writer
+                    if not tries_left:
+                        raise
+        raise AssertionError("unreachable")
 
     def _writer_of(self, path: str) -> str | None:
         try:
@@ -122,6 +128,9 @@ class ObjectFiles:
     def delete_directory(self, path: str) -> None:
         """Remove all objects below a path."""
         self.delete(*self.sizes(path))
+
+    def prune(self, path: str) -> None:
+        """Nothing: a directory is gone with its last object."""
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
