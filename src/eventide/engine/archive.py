@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from eventide.engine.journal import Journal
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
+from eventide.engine.s3a import spark_address
 from eventide.engine.store import LONGEST, attempted
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
@@ -186,7 +187,7 @@ def archived(pipeline: Any, spark: Any) -> Any:
     found = archived_files(pipeline)
     if not found:
         raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
-    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
+    return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
 
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:

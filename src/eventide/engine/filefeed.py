@@ -15,6 +15,7 @@ from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.landed import LandedFile, below, lane_of, list_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import is_local
+from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.sparknotes import Noted
 from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
@@ -96,7 +97,7 @@ class FileFeed:
         )
         if self.source.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", str(self.source.files_per_batch))
-        listed = reader.load(self.source.path)
+        listed = reader.load(spark_address(spark, self.source.path))
         return listed.select(
             F.lit(self.index).cast("long").alias(SOURCE),
             F.col("path").alias(PATH),

@@ -38,6 +38,7 @@ from eventide.engine.progress import report
 from eventide.engine.projection import common_kinds, computed_with
 from eventide.engine.records import proven_files
 from eventide.engine.runner import SparkRunner
+from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.scanning import LaneAccount
 from eventide.engine.session import refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
@@ -177,10 +178,12 @@ class Run:
 
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
         """Start Spark's query; gives it."""
+        refuse_without_s3a(self.spark, self.state)
         self._check_checkpoint()
         warn_of_batches(self.feeds)
         union = union_of(self.spark, self.feeds)
-        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
+        checkpoint = spark_address(self.spark, self.store.url("checkpoint"))
+        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", checkpoint)
         writer = writer.queryName(f"eventide {self.pipeline.name}")
         writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
         self.query = writer.start()

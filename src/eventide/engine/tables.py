@@ -9,6 +9,7 @@ from eventide.engine.deliver import pane_shape
 from eventide.engine.journal import Journal
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import record_files
+from eventide.engine.s3a import spark_address
 from eventide.engine.store import Store, attempt_in
 from eventide.errors import EventideError
 from eventide.model.window import Sliding
@@ -35,7 +36,7 @@ def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
     files = committed(store, directory, ledger)
     if not files:
         return empty()
-    return spark.read.parquet(*[store.url(f) for f in files])
+    return spark.read.parquet(*[spark_address(spark, store.url(f)) for f in files])
 
 
 def _stands(path: str, ledger: Ledger) -> bool:
