@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
-from eventide.engine import lease
-from eventide.engine.records import record_files
+from eventide.state import lease
+from eventide.state.records import record_files
 
 
 def main(machine: str) -> None:

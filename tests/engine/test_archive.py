@@ -6,10 +6,10 @@ import deltalake
 import polars as pl
 import pytest
 
-from eventide.engine import archivelog
-from eventide.engine.archive import ArchiveWriter, clear_uncommitted, files_of, lanes_of
-from eventide.engine.ledger import Ledger
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
+from eventide.state import archive_log as archivelog
+from eventide.state.archive import ArchiveWriter, clear_uncommitted, files_of, lanes_of
+from eventide.state.ledger import Ledger
 
 DAY = 86_400_000_000
 NOON = int(dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC).timestamp()) * 1_000_000

@@ -18,9 +18,9 @@ import pytest
 from crash_driver import POINTS, state_of
 from landing import land, lane_rows
 
-from eventide.engine.journal import Journal
-from eventide.engine.records import record_files
-from eventide.engine.store import Store
+from eventide.state.journal import Journal
+from eventide.state.records import record_files
+from eventide.state.store import Store
 
 HERE = Path(__file__).parent
 HOUR = 3600 * 1_000_000

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from eventide.engine import lease
-from eventide.engine.journal import LocalFiles
-from eventide.engine.lease import Lease, StateInUse
-from eventide.engine.records import record_files
+from eventide.state import lease
+from eventide.state.journal import LocalFiles
+from eventide.state.lease import Lease, StateInUse
+from eventide.state.records import record_files
 from eventide.storage.objects import ObjectFiles
 
 HERE = Path(__file__).parent
@@ -137,7 +137,7 @@ def test_two_machines_of_one_name_do_not_take_each_other_for_dead(files: Any, ma
 
 
 def test_a_run_that_died_on_this_machine_gives_its_lease_up_at_once(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "import os, sys; from eventide.engine.lease import Lease; from eventide.engine.records import record_files as f"
+    program = "import os, sys; from eventide.state.lease import Lease; from eventide.state.records import record_files as f"
     root = getattr(files, "root", "")
     subprocess.run([sys.executable, "-c", f"{program}; Lease.take(f({str(root)!r}), 'here'); os._exit(9)"], check=False)
     held = Lease.take(files, "here")

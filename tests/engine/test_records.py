@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.support.object_store import ObjectStore, environment_at
 
-from eventide.engine.journal import Journal, LocalFiles, RecordTaken
-from eventide.engine.ledger import Ledger
-from eventide.engine.records import HadoopFiles, proven_files, record_files
 from eventide.errors import StoreError
+from eventide.state.journal import Journal, LocalFiles, RecordTaken
+from eventide.state.ledger import Ledger
+from eventide.state.records import HadoopFiles, proven_files, record_files
 from eventide.storage.files import prove
 from eventide.storage.objects import ObjectFiles
 

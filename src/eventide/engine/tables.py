@@ -1,18 +1,19 @@
-"""What a pipeline has said, as DataFrames: panes, late rows, dead letters and windows of the committed batches."""
+"""What a pipeline has said and seen, as DataFrames: panes, late rows, dead letters, windows and archive of the committed batches."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.deliver import pane_shape
-from eventide.engine.journal import Journal
-from eventide.engine.ledger import Ledger
-from eventide.engine.records import record_files
+from eventide.definition.output import Output
+from eventide.engine.batch.deliver import pane_shape
 from eventide.engine.s3a import spark_address
-from eventide.engine.store import Store, attempt_in
-from eventide.errors import EventideError
+from eventide.errors import DefinitionError, EventideError
 from eventide.model.window import Sliding
+from eventide.state.archive import archived_files
+from eventide.state.journal import Journal
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
+from eventide.state.store import Store, attempt_in
 
 
 class NothingYet(EventideError):
@@ -69,6 +70,14 @@ def dead_letters(pipeline: Any, spark: Any) -> Any:
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
 
 
+def archived(pipeline: Any, spark: Any) -> Any:
+    """Every archived event as a DataFrame."""
+    found = archived_files(pipeline)
+    if not found:
+        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+    return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
+
+
 def windows(pipeline: Any, spark: Any) -> Any:
     """Every window that the outputs spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
@@ -111,4 +120,4 @@ def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
 
 
-__all__ = ["NothingYet", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]
+__all__ = ["NothingYet", "archived", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]
