@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from eventide.errors import StoreError
@@ -85,7 +85,7 @@ def prove(files: RecordFiles, root: str, what_to_change: str) -> None:
     raise StoreError(f"state cannot be kept in {root}: {lost}. Nothing was begun. {what_to_change}")
 
 
-def delete_each(delete: Any, paths: Iterable[str]) -> None:
+def delete_each(delete: Callable[[str], object], paths: Iterable[str]) -> None:
     """Remove files one by one, those that are gone already passed over."""
     for path in paths:
         try:

@@ -62,9 +62,10 @@ class ObjectFiles:
 
     def create(self, path: str, body: bytes) -> bool:
         """Write a whole object if there is none of that name; the store decides, and says so."""
-        writer = uuid.uuid4().hex
+        writer, tries_left = uuid.uuid4().hex, TRIES
         with self._asking():
-            for tries_left in reversed(range(TRIES)):
+            while True:
+                tries_left -= 1
                 try:
                     self._library.put(self._store, path, body, mode="create", use_multipart=False, attributes={WRITER: writer})
                     return True
@@ -75,7 +76,6 @@ class ObjectFiles:
                         return found == writer
                     if not tries_left:
                         raise
-        raise AssertionError("unreachable")
 
     def _writer_of(self, path: str) -> str | None:
         try:
