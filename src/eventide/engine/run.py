@@ -34,6 +34,7 @@ from eventide.engine.feeds.projection import common_kinds, computed_with
 from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
 from eventide.engine.report import BatchReport, report
+from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
@@ -51,7 +52,7 @@ from eventide.state.generations import refuse_outranked
 from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.records import proven_files
 from eventide.state.store import Store
 
 Hook = Callable[[str], None]
@@ -80,7 +81,7 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        files = record_files(self.state, self.spark)
+        files = proven_files(self.state, self.spark)
         self.journal, self.notes = Journal(files), SparkNotes(files)
         refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
@@ -177,10 +178,12 @@ class Run:
 
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
         """Start Spark's query; gives it."""
+        refuse_without_s3a(self.spark, self.state)
         self._check_checkpoint()
         warn_of_batches(self.feeds)
         union = union_of(self.spark, self.feeds)
-        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
+        checkpoint = spark_address(self.spark, self.store.url("checkpoint"))
+        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", checkpoint)
         writer = writer.queryName(f"eventide {self.pipeline.name}")
         writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
         self.query = writer.start()
@@ -322,12 +325,9 @@ class Run:
 
     def _evict(self, result: BatchResult) -> None:
         """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
-        for path in result.garbage:
-            self.store.delete([path])
-            self.hook("evicting")
         live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
-        for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
-            self.store.delete_directory(directory)
+        empty = {path.rpartition("/")[0] for path in result.garbage} - live
+        self.store.evict(result.garbage, empty, lambda: self.hook("evicting"))
 
     def _clear_leftovers(self) -> None:
         """Files that no committed batch has: a run died before its commit, or between its commit and its eviction.
