@@ -156,11 +156,13 @@ def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
 
 
 def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
-    """Remove what runs have left of batches that they did not commit. This lists the whole archive, so it is for the start of a run."""
+    """Remove what runs have left of committed batches that they did not commit. This lists the whole archive: once in a run is enough."""
     files, _ = file_system(root)
     for path in _listed(root):
         match = NAME.search(path)
-        if match is not None and int(match[1]) == generation and not _stands(match, ledger):
+        if match is None or int(match[1]) != generation or int(match[2]) > ledger.batch:
+            continue  # another generation's, or of a batch that whoever is at it may yet commit
+        if not _stands(match, ledger):
             files.delete_file(path)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.archive import clear_uncommitted
 from eventide.engine.batchscan import BatchScan
 from eventide.engine.beginning import Beginning
 from eventide.engine.changes import (
@@ -26,11 +25,12 @@ from eventide.engine.feeds import open_feed
 from eventide.engine.filefaults import refuse_bad_files
 from eventide.engine.framefeed import warn_of_batches
 from eventide.engine.gate import Gate
-from eventide.engine.generations import refuse_outranked
+from eventide.engine.generations import note_waiting, refuse_outranked
 from eventide.engine.journal import Journal, JournalError
 from eventide.engine.landed import LandedFile
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
+from eventide.engine.leftovers import clear_leftovers
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.observing import tell
 from eventide.engine.progress import Progress as ProgressReport
@@ -47,7 +47,6 @@ from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.union import places, union_of
 from eventide.engine.watch import settle, watch_of
 from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME, Shape
-from eventide.measure.live import LATENESS
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
@@ -96,6 +95,7 @@ class Run:
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
         self.kinds = common_kinds(self.feeds, definition.aggregation)
         stored, last = self.journal.definition(), self.journal.last()
+        self._known = self.journal.definitions
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
         before = self.journal.ledger() or Ledger()
@@ -114,15 +114,16 @@ class Run:
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
         self.held: dict[LaneId, str] = {}
         self._settle_watch()
+        self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
             self._clear_leftovers()
             raise finished(self.state)
         self._open_sinks()
-        self._defined = False
         if stored is None:
+            if facts["withheld"]:
+                note_waiting(self.state, self.generation)
             self._define()
         self._claim_sinks()
-        self._clear_leftovers()
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -194,6 +195,16 @@ class Run:
         refuse_unfinished(drain, self.state)
         return True
 
+    def in_sight(self) -> dict[int, Any]:
+        """What there is to be read of each source now."""
+        return {feed.index: feed.in_sight() for feed in self.feeds}
+
+    def unread(self, seen: dict[int, Any]) -> list[str]:
+        """The sources of which not all that was in sight has been read in the committed batches."""
+        where = places(self.feeds)
+        noted = {feed.index: self.notes.of(where.get(feed.index), self.ledger.batch) for feed in self.feeds}
+        return [feed.source.name for feed in self.feeds if not feed.has_read(seen[feed.index], noted[feed.index])]
+
     def drain(self) -> BatchResult:
         """The end of the input: a last batch without rows, which closes every window. The state is finished with it."""
         return self.batch(None, self.ledger.batch + 1, drain=True)
@@ -234,6 +245,7 @@ class Run:
         result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
         self.hook("store")
         if begun is None:
+            self.lease.check()
             self._define()
             self.journal.begin(number, beginning.to_json())
         self.hook("begun")
@@ -246,6 +258,7 @@ class Run:
         self.ledger, self.last_clock = result.ledger, beginning.clock
         self._evict(result)
         self.hook("evict")
+        self._clear_leftovers()
         self.journal.tidy(number)
         self._settle_watch([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
@@ -255,7 +268,7 @@ class Run:
     def _define(self) -> None:
         """A changed definition holds from the first batch on that it decides: until then nothing has come of it."""
         if not self._defined:
-            self.journal.define(self.definition)
+            self.journal.define(self.definition, self._known)
             self._defined = True
 
     def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
@@ -330,23 +343,10 @@ class Run:
             self.store.delete_directory(directory)
 
     def _clear_leftovers(self) -> None:
-        """Files that no committed batch has: a run died before its commit, or between its commit and its eviction.
-
-        What other runs have left of a batch for users to read is told apart by its name, and cleared where that is cheap.
-        """
-        known = {p.path for p in self.ledger.parts}
-        live = {path.split("/")[1] for path in known}
-        for name in self.store.directories("data"):
-            if name not in live:
-                self.store.delete_directory(f"data/{name}")
-        self.store.delete(f for f in self.store.files("data") if f not in known)
-        number = self.ledger.batch + 1
-        # Of a batch that was begun sinks may have parts: should it never be finished, its panes say which.
-        kinds = ("panes", "late") if self.journal.begun(number) is None else ("late",)
-        for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in kinds for o in self.pipeline.outputs)):
-            self.store.delete_directory(f"{directory}/batch={number}")
-        if self.pipeline.archive is not None:
-            clear_uncommitted(self.pipeline.archive, self.generation, self.ledger)
+        """What runs before this one have left of the batches that are committed now: once, and not before a commit of our own."""
+        if not self._cleared:
+            clear_leftovers(self.pipeline, self.store, self.generation, self.ledger)
+            self._cleared = True
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
