@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,21 @@ def test_a_generation_is_taken_once_even_if_its_run_died_before_the_first_batch(
     assert live.open().generation == 1
     live.again()
     assert live.run.generation == 2
+
+
+def test_a_generation_that_waited_when_its_state_was_removed_is_not_taken_again(live: Generations) -> None:
+    live.window = ev.tumbling("20 s")
+    live.again()
+    assert live.run.generation == 1 and live.run.deliverer.outlets["out"].withheld
+    for generation in (2, 3):
+        live.run.close()
+        shutil.rmtree(live.root / "state")
+        shutil.rmtree(live.root / "archive", ignore_errors=True)
+        assert live.open(live.pipeline()).generation == generation, "late rows of the one before may stand under its number"
+    live.caught_up()
+    assert live.rows_in() == 3, "one of the wider windows has closed"
+    live.again()
+    assert live.run.generation == 4
 
 
 def test_other_windows_replace_the_old_ones_whole_and_not_before_they_have_caught_up(live: Generations) -> None:

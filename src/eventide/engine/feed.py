@@ -59,6 +59,12 @@ class Feed(Protocol):
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Looked at once for each batch, after its clock was read; a batch that is run again goes by what was seen then."""
 
+    def in_sight(self) -> Any:
+        """What there is to be read now, noted before a run whose input ends with it."""
+
+    def has_read(self, seen: Any, noted: Noted) -> bool:
+        """Whether all that was in sight then has been read in the batches up to one; what is gone since cannot be."""
+
     def check_same(self, memory: dict[str, Any]) -> None:
         """Stop where what it remembers of an earlier batch is no longer what it would read."""
 

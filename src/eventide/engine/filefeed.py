@@ -177,6 +177,16 @@ class FileFeed:
             return looked[0]
         return min(looked[0], min(file.modified for file in unread.values()) - 1)
 
+    def in_sight(self) -> frozenset[str]:
+        """The files that have landed, by their paths below the source's."""
+        base = file_system(self.source.path)[1]
+        return frozenset(below(file.path, base) for file in self.listed())
+
+    def has_read(self, seen: frozenset[str], noted: Noted) -> bool:
+        """By Spark's log; a file that was removed before Spark saw it is none that could be read."""
+        unread = seen - {below(file.path, self.source.path) for file in noted.taken_since(-1)}
+        return not unread or unread.isdisjoint(self.in_sight())
+
     def check_same(self, memory: dict[str, Any]) -> None:
         """Files are compared one by one, where a batch is run again."""
 

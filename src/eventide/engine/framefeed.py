@@ -43,6 +43,13 @@ class FrameFeed:
         """Nobody can tell."""
         return Reach(frozenset(), None)
 
+    def in_sight(self) -> None:
+        """Nobody can tell."""
+
+    def has_read(self, seen: None, noted: Noted) -> bool:
+        """Taken for read when Spark's query has ended: nobody can tell."""
+        return True
+
     def check_same(self, memory: dict[str, Any]) -> None:
         """It remembers nothing: Spark checks its own sources."""
 

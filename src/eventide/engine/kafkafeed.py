@@ -117,6 +117,14 @@ class KafkaFeed:
                 held[lane] = f"an open transaction from offset {ends.stable[topic, partition]} on"
         return Reach(frozenset(lanes), frozenset(done), {"topics": ends.ids}, held=held)
 
+    def in_sight(self) -> dict[tuple[str, int], int]:
+        """Where each partition ends; records of an open transaction do not count yet."""
+        return topic_ends(self.spark, self.source).stable
+
+    def has_read(self, seen: dict[tuple[str, int], int], noted: Noted) -> bool:
+        """By the offsets that Spark noted."""
+        return all(int(noted.offset.get(topic, {}).get(str(part), 0)) >= end for (topic, part), end in seen.items())
+
     def check_same(self, memory: dict[str, Any]) -> None:
         """Stop where a topic that was read has been deleted, or is another one under the same name."""
         if memory:
