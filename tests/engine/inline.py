@@ -41,7 +41,7 @@ class Table:
 
     def engine(self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, watch: Watch | None = None) -> Engine:
         dedupe = ("id",) if plan.dedupe_within is not None else ()
-        shape = Shape(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), watch=watch)
+        shape = Shape(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), watch=watch, tells_watermark=True)
         return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
 
     def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:

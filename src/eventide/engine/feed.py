@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,13 +13,15 @@ from eventide.engine.eventtimes import can_be_time
 from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.engine.spark_compat import arrow_schema
-from eventide.engine.sparknotes import Noted
+from eventide.engine.sparknotes import Noted, TakenFile
 from eventide.engine.texttimes import Times
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.sources.base import Source
 
 PATH, MODIFIED, SIZE = "__path", "__modified", "__size"
+EVERY_LANE = "*"
+"""Stands for all lanes of a source, where nobody can tell which of them have lost rows."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class Feed(Protocol):
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Looked at once for each batch, after its clock was read; a batch that is run again goes by what was seen then."""
+
+    def lost(self, taken: list[TakenFile]) -> Iterable[str]:
+        """Lanes whose first rows can no longer be read; `taken` are the files that an earlier generation had read."""
 
     def in_sight(self) -> Any:
         """What there is to be read now, noted before a run whose input ends with it."""

@@ -9,14 +9,14 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.decode import Reading
-from eventide.engine.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
+from eventide.engine.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
 from eventide.engine.filefaults import UnreadableFile, read_whole
 from eventide.engine.filerows import columns_after_transforms
 from eventide.engine.landed import LandedFile, below, lane_of, list_files
 from eventide.engine.ledger import Ledger
 from eventide.engine.records import is_local
 from eventide.engine.spark_compat import parse_ddl
-from eventide.engine.sparknotes import Noted
+from eventide.engine.sparknotes import Noted, TakenFile
 from eventide.engine.store import StoreError, file_system
 from eventide.errors import DefinitionError, LossWarning, SourceRefused
 from eventide.kernel.columns import SOURCE
@@ -176,6 +176,14 @@ class FileFeed:
         if self.source.arrival is not None:
             return looked[0]
         return min(looked[0], min(file.modified for file in unread.values()) - 1)
+
+    def lost(self, taken: list[TakenFile]) -> set[str]:
+        """The lanes of files that were read once and are gone; where a column names the lanes, nobody can tell which."""
+        there = self.in_sight() if taken else frozenset()
+        gone = [file.path for file in taken if below(file.path, self.source.path) not in there]
+        if gone and self.source.lane_column is not None:
+            return {EVERY_LANE}
+        return {lane_of(path, self.source.path, self.source.lane) for path in gone}
 
     def in_sight(self) -> frozenset[str]:
         """The files that have landed, by their paths below the source's."""

@@ -9,7 +9,7 @@ from eventide.engine.decode import Reading
 from eventide.engine.feed import Feed, Reach, arrow_kinds, reading_of
 from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
-from eventide.engine.sparknotes import Noted
+from eventide.engine.sparknotes import Noted, TakenFile
 from eventide.errors import OrderWarning
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 from eventide.redaction import warn_of
@@ -42,6 +42,10 @@ class FrameFeed:
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
+
+    def lost(self, taken: list[TakenFile]) -> tuple[str, ...]:
+        """Nobody can tell; what a DataFrame gives is taken for all there was."""
+        return ()
 
     def in_sight(self) -> None:
         """Nobody can tell."""

@@ -10,11 +10,11 @@ import polars as pl
 from eventide.engine.avrokinds import avro_kinds
 from eventide.engine.decode import Reading, transformed
 from eventide.engine.feed import Reach, arrow_kinds, reading_of, times_of
-from eventide.engine.kafkaends import topic_ends, topic_ids
+from eventide.engine.kafkaends import topic_begins, topic_ends, topic_ids
 from eventide.engine.landed import LandedFile
 from eventide.engine.ledger import Ledger
 from eventide.engine.spark_compat import parse_ddl
-from eventide.engine.sparknotes import Noted
+from eventide.engine.sparknotes import Noted, TakenFile
 from eventide.engine.wire import Registry
 from eventide.errors import DefinitionError, SourceError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
@@ -116,6 +116,12 @@ class KafkaFeed:
             elif taken >= ends.stable[topic, partition]:
                 held[lane] = f"an open transaction from offset {ends.stable[topic, partition]} on"
         return Reach(frozenset(lanes), frozenset(done), {"topics": ends.ids}, held=held)
+
+    def lost(self, taken: list[TakenFile]) -> set[str]:
+        """The partitions that no longer begin with their first record, or are not read from there."""
+        begins = topic_begins(self.spark, self.source)
+        latest = self.source.starting == "latest"
+        return {_lane(topic, part, self.source) for (topic, part), first in begins.items() if first > 0 or latest}
 
     def in_sight(self) -> dict[tuple[str, int], int]:
         """Where each partition ends; records of an open transaction do not count yet."""

@@ -25,7 +25,7 @@ from eventide.engine.feeds import open_feed
 from eventide.engine.filefaults import refuse_bad_files
 from eventide.engine.framefeed import warn_of_batches
 from eventide.engine.gate import Gate
-from eventide.engine.generations import note_waiting, refuse_outranked
+from eventide.engine.generations import NONE, note_waiting, refuse_outranked
 from eventide.engine.journal import Journal, JournalError
 from eventide.engine.landed import LandedFile
 from eventide.engine.lease import Lease
@@ -46,7 +46,9 @@ from eventide.engine.store import Store
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.union import places, union_of
 from eventide.engine.watch import settle, watch_of
-from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME, Shape
+from eventide.engine.wholeness import lost_beginnings
+from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SOURCE, TIME, Shape
+from eventide.kernel.judge import W
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
@@ -111,7 +113,7 @@ class Run:
         self.ledger = before if last else self.engine.first_ledger()
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
-        self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
+        self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window, self.feeds)
         self.held: dict[LaneId, str] = {}
         self._settle_watch()
         self._defined, self._cleared = False, False
@@ -135,7 +137,8 @@ class Run:
             return {"shapes": noted_shapes(self.shapes)}
         begun = first_facts(self.pipeline, self.shapes, self.journal.files, self.state)
         asked = {"generation": self.numbered(self.shapes)} if self.numbered else {}
-        return {**begun, **asked, "shapes": noted_shapes(self.shapes), "began": self.clock()}
+        lost = {} if begun["before"] == NONE else lost_beginnings(self.feeds, self.state)
+        return {**begun, **asked, "lost": lost, "shapes": noted_shapes(self.shapes), "began": self.clock()}
 
     def _shape(self, facts: dict[str, Any]) -> Shape:
         definition = self.pipeline
@@ -148,6 +151,7 @@ class Run:
             tuple(s.max_ahead for s in sources),
             tuple(s.max_skew for s in sources),
             watch_of(definition, self.store, facts["generation"]),
+            any(output.late.refused is not None for output in definition.outputs),
             computed_with(definition),
         )
 
@@ -366,7 +370,7 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
 
 
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
-    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), SEEN: pl.Int64()}
+    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), W: pl.Int64()}
     ends = {MISSED_FIRST: pl.Int64(), MISSED_LAST: pl.Int64()}
     return late_rows(pl.DataFrame(schema={**kinds, **own, **ends}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 
