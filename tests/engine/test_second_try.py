@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,7 @@ class Suspended(Ledgered):
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(root)
         monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+        monkeypatch.setattr("eventide.engine.lease._machine", lambda: uuid.uuid4().hex)  # each of them on a machine of its own
         self.land("a", (1, 1, "x", 1), (15, 16, "x", 2), (3, 17, "x", 4))
         self.open()
         self.batch("a")
@@ -278,3 +280,54 @@ def test_a_run_that_wakes_up_after_the_other_has_committed_fails_and_harms_nothi
     mine = feeding.first.lease.attempt
     left = [path for path in tmp_path.rglob(f"*{mine}*") if "batch=1" in str(path) or "-b000000000001-" in path.name]
     assert not left, "what the loser had written was cleared by the one that committed"
+
+
+def test_what_tries_leave_that_fail_again_and_again_is_cleared_where_they_are_known_to_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+
+    def left() -> int:
+        return len(list((tmp_path / "state/data").rglob("*.parquet")))
+
+    feeding.open()
+    feeding.crash("begun", "a")
+    once = left()
+    for _ in range(3):
+        feeding.open()
+        feeding.crash("deliver", "a")
+        assert left() == once > 0, "a target that is down for days must not fill the disk"
+    monkeypatch.setattr("eventide.engine.lease._machine", lambda: uuid.uuid4().hex)
+    monkeypatch.setattr(Lease, "release", lambda lease: lease._over.set())
+    monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+    feeding.open()
+    feeding.crash("deliver", "a")
+    feeding.open()
+    assert left() == once, "whoever wrote these may only be suspended"
+    feeding.again("a")
+    assert {str(p.relative_to(tmp_path / "state")) for p in (tmp_path / "state/data").rglob("*.parquet")} == {
+        part.path for part in feeding.run.ledger.parts
+    }, "now it cannot commit any more"
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    def fill(point: str) -> None:
+        if point == "deliver":
+            monkeypatch.setattr("eventide.engine.journal.os.fsync", full)
+
+    feeding.open(hook=fill)
+    with pytest.raises(OSError, match="No space left"):
+        feeding.batch("a")
+    monkeypatch.undo()
+    assert not [path for path in (tmp_path / "state/journal").iterdir() if path.name.startswith(".")]
+    feeding.run.close()
+    feeding.open()
+    feeding.again("a")
+    assert feeding.table("totals") == feeding.table("deltas") and len(feeding.table("totals")) == 1

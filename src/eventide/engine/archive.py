@@ -155,12 +155,15 @@ def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
     return by_name(root, _listed(root), generation, ledger)
 
 
-def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
-    """Remove what runs have left of committed batches that they did not commit. This lists the whole archive: once in a run is enough."""
+def clear_uncommitted(root: str, generation: int, ledger: Ledger, *, tries: bool = False) -> None:
+    """Remove what runs have left of committed batches that they did not commit, and with `tries` what they have left of the batch after those.
+
+    This lists the whole archive: once in a run is enough.
+    """
     files, _ = file_system(root)
     for path in _listed(root):
         match = NAME.search(path)
-        if match is None or int(match[1]) != generation or int(match[2]) > ledger.batch:
+        if match is None or int(match[1]) != generation or (int(match[2]) > ledger.batch and not tries):
             continue  # another generation's, or of a batch that whoever is at it may yet commit
         if not _stands(match, ledger):
             files.delete_file(path)

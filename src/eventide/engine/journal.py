@@ -87,10 +87,14 @@ class LocalFiles:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        with open(beside, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(beside, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:  # no room left, most often: what is there of it takes some
+            beside.unlink(missing_ok=True)
+            raise
         return beside
 
     def _flush_names(self, path: str) -> None:

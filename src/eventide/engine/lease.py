@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from eventide.engine.journal import RecordFiles
@@ -39,26 +40,29 @@ class Lease:
     number: int
     holder: str
     beat: int = 0
+    alone: bool = True
+    """Whether no run before this one can wake up and commit: each has ended, or a batch was committed since it was last heard."""
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _over: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
     def take(cls, files: RecordFiles, root: str) -> Lease:
         """Take the lease, or say who holds it; a holder that is dead on this machine is replaced at once."""
-        names, older = files.names(DIRECTORY), files.read(OLDER)
+        names, older, alone = files.names(DIRECTORY), files.read(OLDER), True
         if older is not None:
             _refuse_living(_record(older, f"{root}/{OLDER}"), root)
         if names:
             body = files.read(f"{DIRECTORY}/{names[-1]}")
             # A record that is gone was replaced by its holder's next one, so that the holder is alive.
             held = (
-                {"pid": "?", "host": "?", "start": None, "renewed": time.time()}
+                {"pid": "?", "host": "?", "start": None, "renewed": time.time(), "alone": False, "machine": None}
                 if body is None
                 else _record(body, f"{root}/{DIRECTORY}/{names[-1]}")
             )
             if not held.get("released"):
                 _refuse_living(held, root)
-        lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex)
+            alone = held["alone"] and (held["released"] or held["machine"] == _machine())
+        lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex, alone=alone)
         if not files.create(lease._path, lease._body()):
             raise StateInUse(
                 f"the state directory {root} was taken by another run at this moment. Two runs would write the same batches."
@@ -113,8 +117,14 @@ class Lease:
         return f"{DIRECTORY}/{self.number:08d}-{self.beat:08d}.json"
 
     def _body(self, **more: Any) -> bytes:
-        facts = {"holder": self.holder, "pid": os.getpid(), "start": _start_time(os.getpid()), "host": socket.gethostname()}
-        return json.dumps({**facts, "renewed": time.time(), **more}).encode()
+        facts = {
+            "holder": self.holder,
+            "pid": os.getpid(),
+            "start": _start_time(os.getpid()),
+            "host": socket.gethostname(),
+            "machine": _machine(),
+        }
+        return json.dumps({**facts, "alone": self.alone, "renewed": time.time(), **more}).encode()
 
 
 def _number(name: str) -> int:
@@ -135,7 +145,9 @@ def _record(body: bytes, path: str) -> dict[str, Any]:
         held = json.loads(body)
         return {
             **{name: held[name] for name in ("holder", "pid", "start", "host", "renewed")},
-            "released": held.get("released"),
+            "released": bool(held.get("released")),
+            "alone": bool(held.get("alone", True)),
+            "machine": held.get("machine"),
         }
     except (ValueError, KeyError, TypeError) as error:
         raise StateInUse(
@@ -147,6 +159,14 @@ def _alive(held: dict[str, Any]) -> bool:
     if held["host"] == socket.gethostname():
         return _start_time(held["pid"]) == held["start"] and held["start"] is not None
     return bool(time.time() - held["renewed"] < EXPIRES_AFTER)
+
+
+def _machine() -> str:
+    """Where a process that is not found is certainly dead: containers may share a name, and see only their own processes."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _start_time(pid: int) -> str | None:

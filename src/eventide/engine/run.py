@@ -30,7 +30,7 @@ from eventide.engine.journal import Journal, JournalError
 from eventide.engine.landed import LandedFile
 from eventide.engine.lease import Lease
 from eventide.engine.ledger import Ledger
-from eventide.engine.leftovers import clear_leftovers
+from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.observing import tell
 from eventide.engine.progress import Progress as ProgressReport
@@ -126,6 +126,9 @@ class Run:
                 note_waiting(self.state, self.generation)
             self._define()
         self._claim_sinks()
+        if self.lease.alone:
+            begun = self.journal.begun(self.ledger.batch + 1) is not None
+            clear_tries(self.pipeline, self.store, self.generation, self.ledger, begun)
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -350,7 +353,7 @@ class Run:
         """What runs before this one have left of the batches that are committed now: once, and not before a commit of our own."""
         if not self._cleared:
             clear_leftovers(self.pipeline, self.store, self.generation, self.ledger)
-            self._cleared = True
+            self._cleared, self.lease.alone = True, True
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
