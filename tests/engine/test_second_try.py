@@ -14,11 +14,11 @@ import pytest
 from feeding import SECOND, Feeding
 
 import eventide as ev
-from eventide.engine.archive import files_of
-from eventide.engine.beginning import FileChanged
-from eventide.engine.journal import JournalError, RecordTaken
-from eventide.engine.lease import Lease, StateInUse
+from eventide.engine.batch.beginning import FileChanged
 from eventide.engine.tables import _stands
+from eventide.state.archive import files_of
+from eventide.state.journal import JournalError, RecordTaken
+from eventide.state.lease import Lease, StateInUse
 
 
 class Killed(Exception):
@@ -159,7 +159,7 @@ def test_a_lease_that_is_lost_in_the_middle_of_a_batch_stops_it_before_the_next_
 ) -> None:
     feeding = Ledgered(tmp_path)
     feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
-    monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+    monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
     thief: list[Lease] = []
 
     def steal(point: str) -> None:
@@ -186,7 +186,7 @@ def test_a_commit_that_another_run_has_written_makes_this_one_fail(tmp_path: Pat
 
 
 def test_a_lease_is_renewed_while_a_batch_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide.engine.lease.BEAT_EVERY", 0.01)
+    monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 0.01)
     feeding = Ledgered(tmp_path)
     feeding.land("a", (1, 1, "x", 1))
 
@@ -222,8 +222,8 @@ class Suspended(Ledgered):
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(root)
-        monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
-        monkeypatch.setattr("eventide.engine.lease._machine", lambda: uuid.uuid4().hex)  # each of them on a machine of its own
+        monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
+        monkeypatch.setattr("eventide.state.lease._machine", lambda: uuid.uuid4().hex)  # each of them on a machine of its own
         self.land("a", (1, 1, "x", 1), (15, 16, "x", 2), (3, 17, "x", 4))
         self.open()
         self.batch("a")
@@ -298,9 +298,9 @@ def test_what_tries_leave_that_fail_again_and_again_is_cleared_where_they_are_kn
         feeding.open()
         feeding.crash("deliver", "a")
         assert left() == once > 0, "a target that is down for days must not fill the disk"
-    monkeypatch.setattr("eventide.engine.lease._machine", lambda: uuid.uuid4().hex)
+    monkeypatch.setattr("eventide.state.lease._machine", lambda: uuid.uuid4().hex)
     monkeypatch.setattr(Lease, "release", lambda lease: lease._over.set())
-    monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+    monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
     feeding.open()
     feeding.crash("deliver", "a")
     feeding.open()
@@ -320,7 +320,7 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_record(tmp_path: Path, monkeypa
 
     def fill(point: str) -> None:
         if point == "deliver":
-            monkeypatch.setattr("eventide.engine.journal.os.fsync", full)
+            monkeypatch.setattr("eventide.state.journal.os.fsync", full)
 
     feeding.open(hook=fill)
     with pytest.raises(OSError, match="No space left"):

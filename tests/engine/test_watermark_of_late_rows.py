@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from inline import run_in_batches
 
-from eventide.engine import scanning
+from eventide.engine.batch import lane_task
 from eventide.model import aggregate
 from eventide.model.event import Event
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
@@ -60,7 +60,7 @@ def test_after_the_last_lane_has_fallen_silent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_however_lanes_come_and_go(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "CLOCK_PIECE", 3)
+    monkeypatch.setattr(lane_task, "CLOCK_PIECE", 3)
     rng = random.Random(seed)
     lanes, arrival, rows = ["a", "b", "c"][: rng.randint(1, 3)], 0, []
     for _ in range(60):

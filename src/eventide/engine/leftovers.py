@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.engine.archive import clear_uncommitted
-from eventide.engine.ledger import Ledger
-from eventide.engine.store import Store, attempt_in
-from eventide.measure.live import LATENESS
+from eventide.lateness.measured import LATENESS
+from eventide.state.archive import clear_uncommitted
+from eventide.state.ledger import Ledger
+from eventide.state.store import Store, attempt_in
 
 
 def clear_leftovers(pipeline: Any, store: Store, generation: int, ledger: Ledger) -> None:

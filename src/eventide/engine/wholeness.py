@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.engine.feed import EVERY_LANE, Feed
-from eventide.engine.generations import states_aside
-from eventide.engine.journal import Journal, LocalFiles
-from eventide.engine.ledger import Ledger
-from eventide.engine.sparknotes import SparkNotes, TakenFile
-from eventide.engine.union import places
+from eventide.engine.feeds.feed import EVERY_LANE, Feed
+from eventide.engine.feeds.union import places
+from eventide.engine.spark_notes import SparkNotes, TakenFile
 from eventide.model.event import LaneId
 from eventide.model.time import MAX_TIME, MIN_TIME, plus
 from eventide.model.watermark import Adaptive, Ascending, Bounded, Strategy
+from eventide.state.generations import states_aside
+from eventide.state.journal import Journal, LocalFiles
+from eventide.state.ledger import Ledger
 
 
 def lost_beginnings(feeds: list[Feed], state: str) -> dict[str, list[str]]:
