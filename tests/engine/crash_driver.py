@@ -44,6 +44,7 @@ class Here:
 
     defaultParallelism = 2
     applicationId = "here"
+    master, pythonExec = "local[2]", sys.executable
 
     @property
     def sparkContext(self) -> Here:

@@ -39,7 +39,7 @@ from eventide.engine.projection import common_kinds, computed_with
 from eventide.engine.records import record_files
 from eventide.engine.runner import SparkRunner
 from eventide.engine.scanning import LaneAccount
-from eventide.engine.session import refuse_connect
+from eventide.engine.session import keep_classes, refuse_connect
 from eventide.engine.settling import finished_kinds, late_rows
 from eventide.engine.sparknotes import SparkNotes
 from eventide.engine.store import Store
@@ -72,6 +72,8 @@ class Run:
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
     on_progress: Callable[[ProgressReport], None] | None = None
+    workers: Callable[[], None] = lambda: None
+    """Asked before a batch is read: raises why the workers cannot do their part."""
     gate: Gate = field(default_factory=Gate)
     query: Any = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
@@ -109,6 +111,7 @@ class Run:
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
+        self.resumed_at = self.ledger.batch
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
@@ -211,6 +214,7 @@ class Run:
                 "records between are missing, and their rows would be lost. Nothing was overwritten. Restore the journal from a copy, or "
                 "start over with a new generation: eventide run FILE --start-over."
             )
+        self.workers()
         self.batch(frame, number)
 
     def _check_checkpoint(self) -> None:
@@ -350,6 +354,8 @@ class Run:
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
+        if self.ledger.batch > self.resumed_at:
+            keep_classes()
         try:
             self.deliverer.close()
         finally:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.engine.java import SparkUnavailable
 from eventide.errors import DefinitionError, EventideError
 from eventide.sources.base import Source
 
@@ -69,8 +70,11 @@ def packages_of(sources: Iterable[Source]) -> list[str]:
     >>> packages_of([])
     []
     """
-    wanted = dict.fromkeys(name for source in sources for name in source.needs)
-    return [package for name in wanted for package in connector(name)]
+    return [package for name in _needs(sources) for package in connector(name)]
+
+
+def _needs(sources: Iterable[Source]) -> list[str]:
+    return list(dict.fromkeys(name for source in sources for name in source.needs))
 
 
 def connector(name: str) -> tuple[str, ...]:
@@ -85,6 +89,25 @@ def connector(name: str) -> tuple[str, ...]:
             f"pip install 'pyspark=={able.rpartition(', ')[2]}.*'."
         )
     return packages
+
+
+PROVIDERS = {"kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider", "delta": "io.delta.sql.DeltaSparkSessionExtension"}
+"""A class of each connector, by which it is known to be there."""
+
+
+def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
+    """Stop where a session lacks the connectors that sources need, and say what brings them."""
+    from py4j.java_gateway import JavaClass
+
+    for name in _needs(sources):
+        found = spark._jvm
+        for part in PROVIDERS[name].split("."):
+            found = getattr(found, part)
+        if not isinstance(found, JavaClass):
+            raise SparkUnavailable(
+                f"this Spark session has no {name} connector. Bring it when Spark is started: spark-submit --packages {','.join(connector(name))}, or "
+                "spark.jars.packages in the session's settings; without a session of your own Eventide brings it itself."
+            )
 
 
 def arrow_schema(spark_schema: Any) -> Any:
