@@ -15,6 +15,11 @@ import pytest
 from landing import START, answer_of, answer_of_the_oracle, assert_same, land, lane_rows, pipeline
 
 import eventide as ev
+from eventide.engine.java import SparkUnavailable
+from eventide.engine.journal import JournalError
+from eventide.engine.records import record_files
+from eventide.engine.spark_compat import PROVIDERS, SparkUnsupported, refuse_without
+from eventide.engine.sparknotes import SparkNotes
 from eventide.errors import OrderWarning
 from eventide.testing.broker import KafkaBroker
 
@@ -128,3 +133,30 @@ def test_a_topic_says_the_same_in_new_york(spark: Any, in_new_york: Any, broker:
     assert said[0] == said[1] and [(n, total) for *_, n, total in said[0][0]] == [
         (10, 55), (10, 155), (10, 255), (10, 355)
     ]  # fmt: skip
+
+
+def test_notes_of_batches_in_a_newer_format_are_refused_before_there_are_any(spark: Any, tmp_path: Path) -> None:
+    land(tmp_path / "in", lane_rows(100), [1, 1, 1, 1], "evenly")
+    session = spark.newSession()
+    session.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")
+    with pytest.raises(SparkUnsupported, match=r"offsetLog\.formatVersion=2: .* in format 1 only"):
+        pipeline(str(tmp_path / "in"), str(tmp_path / "state")).run(session)
+    assert not (tmp_path / "state").exists()
+
+
+def test_notes_that_are_in_a_newer_format_after_all_are_refused_with_their_format(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint/offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint/offsets/0").write_text('v2\n{"batchWatermarkMs":0}\n{"0":{"logOffset":0}}')
+    with pytest.raises(JournalError, match=r"offsets/0, has format 'v2'; Eventide reads v1"):
+        SparkNotes(record_files(str(tmp_path), None)).offsets(0)
+
+
+def test_a_session_without_the_connector_is_refused_with_what_brings_it(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """py4j takes any name for a package, so that a class that is not there looks like one."""
+    source = ev.kafka(
+        "paid", servers="here:9092", topic="t", value=ev.json("at long"), event_time="at", watermark=ev.ascending()
+    )
+    refuse_without(spark, [source])
+    monkeypatch.setitem(PROVIDERS, "kafka", "org.apache.spark.sql.kafka010.NotHere")
+    with pytest.raises(SparkUnavailable, match=r"no kafka connector.*--packages org\.apache\.spark:spark-sql-kafka-0-10_"):
+        refuse_without(spark, [source])

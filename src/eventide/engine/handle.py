@@ -9,7 +9,7 @@ from typing import Any
 from eventide.engine.gate import TOLD
 from eventide.engine.run import Run
 from eventide.engine.session import SparkGone, is_gone, unchecked_session
-from eventide.engine.spark_compat import refuse_without
+from eventide.engine.spark_compat import refuse_offset_format, refuse_without
 from eventide.engine.worker import prepared_workers
 from eventide.errors import DefinitionError
 
@@ -48,6 +48,7 @@ class Handle:
         session = unchecked_session(pipeline, spark, record=True)
         workers = prepared_workers(session)
         refuse_without(session, pipeline.aggregation.stream.sources)
+        refuse_offset_format(session)
         run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers)
         run.open()
         try:

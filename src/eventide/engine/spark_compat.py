@@ -110,6 +110,19 @@ def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
             )
 
 
+def refuse_offset_format(spark: Any) -> None:
+    """Spark 4.2 and later can note how far a batch goes by the names of sources; we read it by their order, and say so before it is written."""
+    asked = spark.conf.get(OFFSET_FORMAT, "1")
+    if asked != "1":
+        raise SparkUnsupported(
+            f"this session has {OFFSET_FORMAT}={asked}: Eventide reads Spark's notes of how far a batch goes in format 1 only. Leave the setting "
+            f"away, or set it for this session: spark.conf.set({OFFSET_FORMAT!r}, 1)."
+        )
+
+
+OFFSET_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
+
+
 def arrow_schema(spark_schema: Any) -> Any:
     """Spark's columns as Arrow's. From 4.2 on a zone must be named, since sessions have one."""
     from pyspark.sql.pandas.types import to_arrow_schema
