@@ -17,8 +17,10 @@ SMALL = "org.apache.commons:commons-pool2:2.12.0"
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Gives the settings that a session would be started with, by a user with a home of their own."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("SPARK_CONF_DIR", "SPARK_LOCAL_IP", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)

@@ -85,7 +85,10 @@ def _of_the_jvm(settings: dict[str, str], theirs: dict[str, str], jars: list[str
 
 def _kept_classes(class_path: list[str], own: str, record: bool) -> str:
     global _recorded
-    archive = None if "share" in own.lower() else ClassArchive.of(class_path)
+    from pyspark import SparkContext
+
+    is_running = SparkContext._gateway is not None  # an earlier session of this process has started the JVM
+    archive = None if is_running or "share" in own.lower() else ClassArchive.of(class_path)
     if archive is None:
         return ""
     _recorded = archive if record and not archive.is_whole else None
