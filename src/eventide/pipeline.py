@@ -9,7 +9,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eventide.definition import Aggregation, Output, plan_of, warn_of_idleness
+from eventide.definition.output import Output, plan_of, warn_of_idleness
+from eventide.definition.stream import Aggregation
 from eventide.errors import DefinitionError
 from eventide.model.plan import Plan
 from eventide.model.time import show_duration
@@ -164,7 +165,7 @@ class Pipeline:
 
     def archived(self, spark: Any) -> Any:
         """Every event as it arrived, with its place, as a DataFrame."""
-        from eventide.engine.archive import archived
+        from eventide.state.archive import archived
 
         return archived(self, spark)
 

@@ -16,11 +16,11 @@ from landing import START, answer_of, answer_of_the_oracle, assert_same, land, l
 
 import eventide as ev
 from eventide.engine.java import SparkUnavailable
-from eventide.engine.journal import JournalError
-from eventide.engine.records import record_files
 from eventide.engine.spark_compat import PROVIDERS, SparkUnsupported, refuse_without
-from eventide.engine.sparknotes import SparkNotes
+from eventide.engine.spark_notes import SparkNotes
 from eventide.errors import OrderWarning
+from eventide.state.journal import JournalError
+from eventide.state.records import record_files
 from eventide.testing.broker import KafkaBroker
 
 THEIRS = {

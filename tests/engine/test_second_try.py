@@ -14,10 +14,10 @@ import pytest
 from feeding import SECOND, Feeding
 
 import eventide as ev
-from eventide.engine.beginning import FileChanged
-from eventide.engine.journal import JournalError, RecordTaken
-from eventide.engine.lease import EXPIRES_AFTER, Lease, StateInUse
+from eventide.engine.batch.beginning import FileChanged
 from eventide.engine.tables import _stands
+from eventide.state.journal import JournalError, RecordTaken
+from eventide.state.lease import EXPIRES_AFTER, Lease, StateInUse
 
 
 class Killed(Exception):
@@ -158,7 +158,7 @@ def test_a_lease_that_is_lost_in_the_middle_of_a_batch_stops_it_before_the_next_
 ) -> None:
     feeding = Ledgered(tmp_path)
     feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
-    monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+    monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
     thief: list[Lease] = []
 
     def steal(point: str) -> None:
@@ -195,13 +195,13 @@ def test_a_driver_that_is_restarted_on_another_machine_takes_over_when_the_lease
     whole.open()
     whole.batch("a")
     clock, there = [time.time()], "machine-2"
-    monkeypatch.setattr("eventide.engine.lease.time.time", lambda: clock[0])
-    monkeypatch.setattr("eventide.engine.lease.BEAT_EVERY", 3600)
+    monkeypatch.setattr("eventide.state.lease.time.time", lambda: clock[0])
+    monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 3600)
 
     def elsewhere(here: str) -> None:
         if here != point:
             return
-        monkeypatch.setattr("eventide.engine.lease.socket.gethostname", lambda: there)
+        monkeypatch.setattr("eventide.state.lease.socket.gethostname", lambda: there)
         with pytest.raises(StateInUse, match=r"in use by process .* \(last seen 0 s ago\)"):
             other.open()
         clock[0] += EXPIRES_AFTER + 1
@@ -220,7 +220,7 @@ def test_a_driver_that_is_restarted_on_another_machine_takes_over_when_the_lease
 
 
 def test_a_lease_is_renewed_while_a_batch_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide.engine.lease.BEAT_EVERY", 0.01)
+    monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 0.01)
     feeding = Ledgered(tmp_path)
     feeding.land("a", (1, 1, "x", 1))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventide.engine import session
+from eventide.engine import spark_session as session
 from eventide.engine.class_archive import ClassArchive
 from eventide.engine.connectors import jar_name
 

@@ -10,16 +10,16 @@ from click.testing import CliRunner
 
 import eventide as ev
 from eventide.cli.main import main
-from eventide.engine.archive import archived_files
-from eventide.engine.ledger import Ledger
 from eventide.engine.run import Run
-from eventide.engine.store import Store
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
 from eventide.lateness import measured as live
 from eventide.lateness.bias import bias
 from eventide.lateness.measured import Lateness, compact, merge_parts
 from eventide.lateness.witness import HOUR, LATENESS, LatenessWitness
 from eventide.model.window import Sliding
+from eventide.state.archive import archived_files
+from eventide.state.ledger import Ledger
+from eventide.state.store import Store
 from eventide.tuning.tune import tune
 
 SECOND = 1_000_000
@@ -206,7 +206,7 @@ def test_a_backfill_from_the_archive_gives_the_verdicts_of_the_live_run(spark, r
     live_counts = pipeline.panes(spark).groupBy("timing").count()
     done = pipeline.backfill(spark=spark)
     assert done.rows["in"] == 3_000
-    from eventide.engine.journal import Journal, LocalFiles
+    from eventide.state.journal import Journal, LocalFiles
 
     verdicts = Journal(LocalFiles(str(pipeline.state))).last()["ledger"]["outputs"]["minutes"]
     assert {k: done.outputs["minutes"].get(k, 0) for k in ("on_time", "admitted", "refused")} == {
@@ -218,7 +218,7 @@ def test_a_backfill_from_the_archive_gives_the_verdicts_of_the_live_run(spark, r
 def test_tune_asks_the_archive_of_a_pipeline_that_keeps_one(spark, ran):
     pipeline, _ = ran
     tuning = tune(pipeline, spark=spark)
-    from eventide.engine.journal import Journal, LocalFiles
+    from eventide.state.journal import Journal, LocalFiles
 
     verdicts = Journal(LocalFiles(str(pipeline.state))).last()["ledger"]["outputs"]["minutes"]
     point = tuning.point(30 * SECOND, 300 * SECOND)

@@ -8,8 +8,8 @@ from typing import Any
 
 from eventide.engine.gate import TOLD
 from eventide.engine.run import Run
-from eventide.engine.session import SparkGone, is_gone, unchecked_session
 from eventide.engine.spark_compat import refuse_offset_format, refuse_without
+from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
 from eventide.engine.worker import prepared_workers
 from eventide.errors import DefinitionError
 

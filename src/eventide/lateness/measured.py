@@ -8,14 +8,14 @@ from typing import Any
 import datasketches as ds
 import polars as pl
 
-from eventide.engine.journal import Journal
-from eventide.engine.ledger import Ledger
-from eventide.engine.records import record_files
-from eventide.engine.store import Store, attempt_in
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.lateness.quantiles import KLL_K, Weighted
 from eventide.lateness.witness import ALL, LATENESS, SCHEMA, SUMS
+from eventide.state.journal import Journal
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
+from eventide.state.store import Store, attempt_in
 from eventide.tuning.judgement import DISORDER, IDLENESS
 
 COMPACT_EVERY = 64

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eventide.engine.store import Store, lane_name
 from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, TIME
 from eventide.lateness.by_value import Ascending, Groups
 from eventide.lateness.sketches import Measured, drawn, spaced
 from eventide.model.event import LaneId
 from eventide.model.window import Sliding, Window
+from eventide.state.store import Store, lane_name
 
 LATENESS = "lateness"
 HOUR = 3_600_000_000

@@ -11,18 +11,18 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.decode import Reading
-from eventide.engine.feeds import open_feed
-from eventide.engine.filefeed import FileFeed
-from eventide.engine.filereading import chunks_of
-from eventide.engine.filerows import rows_of_files
-from eventide.engine.kafkafeed import KafkaFeed
-from eventide.engine.landed import by_lane
-from eventide.engine.projection import clock_columns, mapped_columns
-from eventide.engine.union import united
+from eventide.definition.source import Source
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.file_chunks import chunks_of
+from eventide.engine.feeds.file_rows import rows_of_files
+from eventide.engine.feeds.files import FileFeed
+from eventide.engine.feeds.kafka import KafkaFeed
+from eventide.engine.feeds.landed import by_lane
+from eventide.engine.feeds.opened import open_feed
+from eventide.engine.feeds.projection import clock_columns, mapped_columns
+from eventide.engine.feeds.union import united
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.model.event import LaneId
-from eventide.sources.base import Source
 from eventide.tuning.job import LaneHistory, Record, read_lane
 from eventide.tuning.lane_scan import Question
 

@@ -9,7 +9,8 @@ import datasketches as ds
 import numpy as np
 import polars as pl
 
-from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, OFFSET, TIME, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, OFFSET, TIME
 from eventide.kernel.grid import first_end, last_end
 from eventide.kernel.scan import LaneCarry, LaneScanner
 from eventide.lateness.quantiles import KLL_K
@@ -35,11 +36,11 @@ class Question:
     """For each source."""
     max_ahead: tuple[int | None, ...] = ()
 
-    def shape(self) -> Shape:
+    def shape(self) -> BoundPlan:
         """A plan whose thresholds are the grid: the kernel then says every step that a verdict on the grid can see."""
         sources = tuple(SourcePlan(Bounded(0), (), idle) for idle in self.idle_after)
         grid = Sliding(self.resolution, self.resolution)
-        return Shape(Plan(sources, grid, (("n", aggregate.count()),), (OutputPlan("curve"),)), max_ahead=self.max_ahead)
+        return BoundPlan(Plan(sources, grid, (("n", aggregate.count()),), (OutputPlan("curve"),)), max_ahead=self.max_ahead)
 
 
 @dataclass

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
-from eventide.engine.archive import archived_lanes
-from eventide.engine.session import local_session
+from eventide.definition.source import Source
 from eventide.engine.spark_compat import packages_of
+from eventide.engine.spark_session import local_session
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration, duration, show_duration
 from eventide.model.window import Sliding, Window
-from eventide.sources.base import Source
+from eventide.state.archive import archived_lanes
 from eventide.tuning.history import RowHistory, open_history
 from eventide.tuning.job import LaneHistory, ask
 from eventide.tuning.lane_scan import Question

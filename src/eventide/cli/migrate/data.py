@@ -88,7 +88,7 @@ def _fill(
             return fill_delta(source, how, **more)
         spark = None
         if with_spark:
-            from eventide.engine.session import local_session
+            from eventide.engine.spark_session import local_session
 
             spark = local_session(name="eventide-backfill")
         return asdict(fill(source, how, f"{migration.name}-{to}", target=target, spark=spark, **more))

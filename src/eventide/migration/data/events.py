@@ -82,7 +82,7 @@ class _Decoder:
         self._readers: dict[int, Any] = {}
 
     def __call__(self, record: bytes) -> dict[str, Any]:
-        from eventide.engine.protobuf import ProtobufReader
+        from eventide.engine.feeds.protobuf import ProtobufReader
         from eventide.registry.serialisers import AvroDeserialiser, JsonDeserialiser
         from eventide.registry.wire import WireError, decode_header
 
