@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from landing import START, answer_of, answer_of_the_oracle, assert_same, land, lane_rows, pipeline
+from landing import answer_of, answer_of_the_oracle, assert_same, land, lane_rows, pipeline
 
 import eventide as ev
 from eventide.engine.java import SparkUnavailable
@@ -32,7 +32,8 @@ THEIRS = {
     "spark.sql.shuffle.partitions": "5",
     "spark.sql.caseSensitive": "true",
 }
-SECOND = 1_000_000
+LANDED = 1_762_100_000
+"""The afternoon after the night that they tell of."""
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def written(root: Path) -> None:
     rows[:200].write_parquet(root / "in" / "1.parquet")
     rows[200:].write_parquet(root / "in" / "2.parquet")
     for number in (1, 2):
-        os.utime(root / "in" / f"{number}.parquet", (START // SECOND + number,) * 2)
+        os.utime(root / "in" / f"{number}.parquet", (LANDED + number,) * 2)
 
 
 def sources(root: Path, session: Any) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def test_a_topic_says_the_same_in_new_york(spark: Any, in_new_york: Any, broker:
     producer = Producer({"bootstrap.servers": broker.servers})
     for number in range(40):
         body = {"at": f"2025-11-02T{4 + number // 10:02d}:{number % 10:02d}:00", "bank": "a", "paise": number}
-        producer.produce(topic, json.dumps(body).encode(), timestamp=START // 1000 + number)
+        producer.produce(topic, json.dumps(body).encode(), timestamp=LANDED * 1000 + number)
     assert producer.flush(30) == 0
     said = []
     for session in (spark, in_new_york):

@@ -135,7 +135,7 @@ OWN = {
     "spark.speculation": "true", "spark.speculation.multiplier": "1.01", "spark.speculation.quantile": "0.1",
     "spark.speculation.minTaskRuntime": "0ms", "spark.speculation.interval": "10ms", "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.shuffleTracking.enabled": "true", "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.dynamicAllocation.executorIdleTimeout": "2s", "spark.sql.session.timeZone": "America/New_York",
+    "spark.dynamicAllocation.executorIdleTimeout": "20s", "spark.sql.session.timeZone": "America/New_York",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50", "spark.executor.memory": "512m", "spark.driver.memory": "700m",
     "spark.ui.enabled": "true", "spark.ui.port": "0", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
 }  # fmt: skip
