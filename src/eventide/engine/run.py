@@ -37,7 +37,7 @@ from eventide.engine.report import BatchReport, report
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
-from eventide.engine.watch import settle, watch_of
+from eventide.engine.witnesses import settle, witnesses_of
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
 from eventide.lateness.measured import LATENESS
@@ -116,7 +116,7 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
         self.held: dict[LaneId, str] = {}
-        self._settle_watch()
+        self._settle_witnesses()
         if last is not None and last.get("drained"):
             self._clear_leftovers()
             raise finished(self.state)
@@ -149,7 +149,7 @@ class Run:
             facts["buckets"],
             tuple(s.max_ahead for s in sources),
             tuple(s.max_skew for s in sources),
-            watch_of(definition, self.store, facts["generation"]),
+            witnesses_of(definition, self.store, facts["generation"]),
             computed_with(definition),
         )
 
@@ -251,7 +251,7 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
-        self._settle_watch([path for account in accounts for path in account.witnessed])
+        self._settle_witnesses([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
@@ -311,8 +311,8 @@ class Run:
                 refuse_bad_files(feed.source.name, landed.get(feed.index, []))
         return replace(beginning, landed=landed)
 
-    def _settle_watch(self, written: list[str] | None = None) -> None:
-        if self.shape.watch is not None:
+    def _settle_witnesses(self, written: list[str] | None = None) -> None:
+        if self.shape.witnesses is not None:
             settle(self.pipeline, self.store, self.generation, self.ledger, written)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
