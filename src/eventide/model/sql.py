@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]])
     {'t': 10}
     """
     columns = sorted({name for row in rows for name in row})
-    select = ", ".join(f"({text}) AS {_quoted(name)}" for name, text in expressions.items())
+    select = ", ".join(f"({_dividing(text)}) AS {_quoted(name)}" for name, text in expressions.items())
     with sqlite3.connect(":memory:") as base:
         if columns:
             base.execute(f"CREATE TABLE rows ({', '.join(map(_quoted, columns))})")
@@ -32,6 +33,11 @@ def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]])
         answer = base.execute(f"SELECT {select}" + (" FROM rows" if columns else "")).fetchone()  # noqa: S608
     base.close()
     return dict(zip(expressions, answer, strict=True)) if answer else dict.fromkeys(expressions)
+
+
+def _dividing(text: str) -> str:
+    """The same expression, dividing whole numbers as Spark does; SQLite would cut off what is behind the point."""
+    return re.sub(r"('(?:[^']|'')*'|\"[^\"]*\")|/", lambda found: found[1] or "* 1.0 /", text)
 
 
 def _quoted(name: str) -> str:
