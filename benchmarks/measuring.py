@@ -30,7 +30,7 @@ from processes import cpu, in_pairs, shown
 
 import eventide as ev
 from eventide.engine import run as engine_run
-from eventide.engine.session import local_session
+from eventide.engine.spark_session import local_session
 from eventide.engine.watch import watch_of
 
 SECOND = 1_000_000

@@ -15,13 +15,13 @@ from typing import Any
 import polars as pl
 from inline import InlineRun, Table, read_back
 
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult, Engine
-from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.batch.lane_task import LaneAccount, scan_lane
+from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.kernel.columns import ARRIVAL, OFFSET
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event, LaneId
 from eventide.model.plan import Plan
+from eventide.state.ledger import Ledger
 from eventide.testing.spark import event_chunk
 
 SKEW = 30

@@ -7,15 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from eventide.engine.archive import ArchiveWriter
-from eventide.engine.archivelog import publish
-from eventide.engine.ledger import Ledger
-from eventide.engine.store import Store
-from eventide.kernel.columns import Witness
-from eventide.measure.live import compact
-from eventide.measure.witness import LatenessWitness
+from eventide.kernel.bound_plan import Witness
+from eventide.lateness.measured import compact
+from eventide.lateness.witness import LatenessWitness
 from eventide.model.event import LaneId
 from eventide.model.window import Window
+from eventide.state.archive import ArchiveWriter
+from eventide.state.archive_log import publish
+from eventide.state.ledger import Ledger
+from eventide.state.store import Store
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.definition.source import Source, ahead, idle, skew
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle, skew
 
 
 @without_secrets
