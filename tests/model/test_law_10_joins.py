@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.model.randomgraphs import COLUMNS, EXAMPLES, SEEDS, Watched, apply, joined, of_join, run
 
 from eventide.model import aggregate, oracle, pairing
 from eventide.model.event import Event
@@ -20,7 +21,6 @@ from eventide.model.plan import OutputPlan, SourcePlan
 from eventide.model.time import MAX_TIME
 from eventide.model.watermark import Ascending
 from eventide.model.window import Session, Sliding
-from tests.model.randomgraphs import COLUMNS, EXAMPLES, SEEDS, Watched, apply, joined, of_join, run
 
 SHAPES = st.tuples(st.integers(0, 2**32), st.sampled_from(HOWS), st.booleans())
 
@@ -171,7 +171,9 @@ def test_windows_over_an_inner_join_are_windows_over_its_pairs(shape: tuple[int,
         engine.event(event)
     engine.drain()
     node, join = graph.node("over"), graph.node("pairs")
-    if isinstance(join.within, Between):  # rows of one window of the join may be as late as its end, which is late for an earlier end
+    if isinstance(
+        join.within, Between
+    ):  # rows of one window of the join may be as late as its end, which is late for an earlier end
         assert engine.counts("windows")[Verdict.REFUSED] == 0, "what the join let in, its windows let in"
     if isinstance(node.window, Session):
         return
@@ -189,7 +191,6 @@ def test_windows_over_an_inner_join_are_windows_over_its_pairs(shape: tuple[int,
 # --- broken on purpose
 
 
-
 class NeverWithdraws(Pairing):
     def row(self, event: Event, sides: tuple[int, ...]) -> tuple[Verdict, list[Said]]:
         result, said = super().row(event, sides)
@@ -198,12 +199,16 @@ class NeverWithdraws(Pairing):
 
 class StatesOneTooEarly(Pairing):
     def advance(self, watermark: int | None) -> list[Said]:
-        return super().advance(None if watermark is None or watermark == MAX_TIME else watermark + 1) + super().advance(watermark)
+        return super().advance(None if watermark is None or watermark == MAX_TIME else watermark + 1) + super().advance(
+            watermark
+        )
 
 
 class ForgetsTheLate(Pairing):
     def row(self, event: Event, sides: tuple[int, ...]) -> tuple[Verdict, list[Said]]:
-        return super().row(event, sides) if self.watermark is None or self.watermark <= event.event_time else (Verdict.REFUSED, [])
+        return (
+            super().row(event, sides) if self.watermark is None or self.watermark <= event.event_time else (Verdict.REFUSED, [])
+        )
 
 
 @pytest.mark.parametrize("broken", [NeverWithdraws, StatesOneTooEarly, ForgetsTheLate])
@@ -274,7 +279,9 @@ def test_null_keys_match_nothing_and_a_right_row_alone_still_shows_its_key() -> 
 def test_a_row_pairs_with_itself_only_if_asked() -> None:
     for asked in (False, True):
         join = Join("near", "l", "l", (("user", "user"),), Between(0, 5), prefix=("a_", "b_"), self_pairs=asked)
-        graph = Graph((SourcePlan(Ascending(), ("0",)),), (Rows("l", (0,), COLUMNS), join), (Reading("near", OutputPlan("out")),))
+        graph = Graph(
+            (SourcePlan(Ascending(), ("0",)),), (Rows("l", (0,), COLUMNS), join), (Reading("near", OutputPlan("out")),)
+        )
         engine = oracle.Oracle(graph)
         for event in [row(0, 0, 1, 1), row(1, 0, 3, 2)]:
             engine.event(event)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.model.randomgraphs import COLUMNS, EXAMPLES, GRIDS, SEEDS, apply, events, output, source, view_over
 
 from eventide.errors import DefinitionError
 from eventide.model import aggregate
@@ -25,7 +26,6 @@ from eventide.model.trigger import PerRow
 from eventide.model.view import View, Where
 from eventide.model.watermark import Ascending
 from eventide.model.window import Session, Sliding
-from tests.model.randomgraphs import COLUMNS, EXAMPLES, GRIDS, SEEDS, apply, events, output, source, view_over
 
 AGGREGATES = (("n", aggregate.count()), ("total", aggregate.sum("value")))
 
@@ -128,7 +128,13 @@ def sighting(arrival: int, time: int, distance: int | None) -> Event:
 @pytest.mark.parametrize("condition", ["closest < 1000", col("closest") < 1000])
 def test_a_phantom_alert_is_withdrawn_by_late_data_and_may_come_back(accumulation: str, condition: Any) -> None:
     engine = alerts(accumulation, condition)
-    for event in [sighting(0, 10, 500), sighting(1, 40, 9000), sighting(2, 20, 5000), sighting(3, 25, 250), sighting(4, 26, None)]:
+    for event in [
+        sighting(0, 10, 500),
+        sighting(1, 40, 9000),
+        sighting(2, 20, 5000),
+        sighting(3, 25, 250),
+        sighting(4, 26, None),
+    ]:
         engine.event(event)
     assert [(p.op, p.sequence, p.timing, p.values) for p in engine.panes] == [
         ("insert", 0, "on_time", {"km": 0.5}),
@@ -166,7 +172,9 @@ def test_a_view_that_cannot_be_is_refused_at_definition(view: View, accumulation
         check(graph_with(view, accumulation))
 
 
-@pytest.mark.parametrize("text", ["", "n >", "n > 1)", "SUBSTR(a, 1)", "CASE END", "n ? 1", "ABS(a, b)", "LEAST(a)", "a BETWEEN 1", "1 2"])
+@pytest.mark.parametrize(
+    "text", ["", "n >", "n > 1)", "SUBSTR(a, 1)", "CASE END", "n ? 1", "ABS(a, b)", "LEAST(a)", "a BETWEEN 1", "1 2"]
+)
 def test_a_text_that_is_no_expression_is_refused_with_the_place(text: str) -> None:
     with pytest.raises(DefinitionError, match="where"):
         View().where(text)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.model.randomgraphs import COLUMNS, EXAMPLES, GRIDS, SEEDS, events, output, run, source, view_over
 
 from eventide.model import aggregate, oracle
 from eventide.model.event import Event
@@ -20,7 +21,6 @@ from eventide.model.reference import Reference
 from eventide.model.stage import Stage
 from eventide.model.watermark import Ascending
 from eventide.model.window import Session, Sliding
-from tests.model.randomgraphs import COLUMNS, EXAMPLES, GRIDS, SEEDS, events, output, run, source, view_over
 
 POOL = (("n", aggregate.count()), ("total", aggregate.sum("value")), ("all", aggregate.collect("value")))
 

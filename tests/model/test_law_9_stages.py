@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.model.randomgraphs import EXAMPLES, SEEDS, Table, Watched, apply, chain, events
 
 from eventide.model import aggregate, reader
 from eventide.model.aggregate import compute
@@ -23,7 +24,6 @@ from eventide.model.stage import Stage, result_row
 from eventide.model.time import MAX_TIME, MIN_TIME
 from eventide.model.view import View
 from eventide.model.window import Session
-from tests.model.randomgraphs import EXAMPLES, SEEDS, Table, Watched, apply, chain, events
 
 Seen = list[tuple[int | None, Event]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -17,13 +17,15 @@ def value(expression: str, row: Mapping[str, Any]) -> Any:
     return aggregate({"value": expression}, [row])["value"]
 
 
-def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Expressions over all rows, which may aggregate.
+def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]], known: Iterable[str] = ()) -> dict[str, Any]:
+    """Expressions over all rows, which may aggregate; `known` are columns that are there even where no row is.
 
     >>> aggregate({"t": "SUM(x * y)"}, [{"x": 2, "y": 3}, {"x": 1, "y": 4}])
     {'t': 10}
+    >>> aggregate({"n": "COUNT(x)"}, [], known=["x"])
+    {'n': 0}
     """
-    columns = sorted({name for row in rows for name in row})
+    columns = sorted({*known, *(name for row in rows for name in row)})
     select = ", ".join(f"({_dividing(text)}) AS {_quoted(name)}" for name, text in expressions.items())
     with sqlite3.connect(":memory:") as base:
         if columns:
