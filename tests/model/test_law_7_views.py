@@ -38,7 +38,7 @@ def case(seed: int) -> tuple[Plan, Plan, list[Event]]:
     wheres = tuple(step for step in shown.view.steps if isinstance(step, Where))
     shown = replace(shown, view=View(wheres), allowed=rng.choice([0, 9, 60]))
     plan = Plan((source(rng),), window, AGGREGATES, (shown,), rng.choice([None, 10]), keys=("user",))
-    rows = [replace(e, key=(e.row["user"],)) for e in events(rng, rows=25, users=("a", None))]
+    rows = [replace(e, key=(e.row["user"],)) for e in events(rng, rows=16, users=("a", None))]
     return plan, replace(plan, outputs=(replace(shown, view=View()),)), rows
 
 

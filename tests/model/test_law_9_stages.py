@@ -77,7 +77,7 @@ def agrees(graph: Graph, rows: list[Event], expected: Callable[..., Table] = by_
 def test_a_chain_is_what_the_rule_says_after_every_row(seed: int) -> None:
     rng = random.Random(seed)
     graph = chain(rng)
-    assert agrees(graph, events(rng, rows=9 if len(graph.nodes) < 6 else 5))
+    assert agrees(graph, events(rng, rows=9 if len(graph.nodes) < 6 else 4))
 
 
 @EXAMPLES
