@@ -34,10 +34,11 @@ from eventide.engine.feeds.projection import common_kinds, computed_with
 from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
 from eventide.engine.report import BatchReport, report
+from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
-from eventide.engine.watch import settle, watch_of
+from eventide.engine.witnesses import settle, witnesses_of
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
 from eventide.lateness.measured import LATENESS
@@ -51,7 +52,7 @@ from eventide.state.generations import refuse_outranked
 from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.records import proven_files
 from eventide.state.store import Store
 
 Hook = Callable[[str], None]
@@ -80,7 +81,7 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        files = record_files(self.state, self.spark)
+        files = proven_files(self.state, self.spark)
         self.journal, self.notes = Journal(files), SparkNotes(files)
         refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
@@ -113,7 +114,7 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
         self.held: dict[LaneId, str] = {}
-        self._settle_watch()
+        self._settle_witnesses()
         if last is not None and last.get("drained"):
             self._clear_leftovers()
             raise finished(self.state)
@@ -146,7 +147,7 @@ class Run:
             facts["buckets"],
             tuple(s.max_ahead for s in sources),
             tuple(s.max_skew for s in sources),
-            watch_of(definition, self.store, facts["generation"]),
+            witnesses_of(definition, self.store, facts["generation"]),
             computed_with(definition),
         )
 
@@ -177,10 +178,12 @@ class Run:
 
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
         """Start Spark's query; gives it."""
+        refuse_without_s3a(self.spark, self.state)
         self._check_checkpoint()
         warn_of_batches(self.feeds)
         union = union_of(self.spark, self.feeds)
-        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
+        checkpoint = spark_address(self.spark, self.store.url("checkpoint"))
+        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", checkpoint)
         writer = writer.queryName(f"eventide {self.pipeline.name}")
         writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
         self.query = writer.start()
@@ -247,7 +250,7 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
-        self._settle_watch([path for account in accounts for path in account.witnessed])
+        self._settle_witnesses([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
@@ -307,8 +310,8 @@ class Run:
                 refuse_bad_files(feed.source.name, landed.get(feed.index, []))
         return replace(beginning, landed=landed)
 
-    def _settle_watch(self, written: list[str] | None = None) -> None:
-        if self.shape.watch is not None:
+    def _settle_witnesses(self, written: list[str] | None = None) -> None:
+        if self.shape.witnesses is not None:
             settle(self.pipeline, self.store, self.generation, self.ledger, written)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:
@@ -322,12 +325,9 @@ class Run:
 
     def _evict(self, result: BatchResult) -> None:
         """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
-        for path in result.garbage:
-            self.store.delete([path])
-            self.hook("evicting")
         live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
-        for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
-            self.store.delete_directory(directory)
+        empty = {path.rpartition("/")[0] for path in result.garbage} - live
+        self.store.evict(result.garbage, empty, lambda: self.hook("evicting"))
 
     def _clear_leftovers(self) -> None:
         """Files that no committed batch has: a run died before its commit, or between its commit and its eviction.

@@ -11,12 +11,11 @@ import polars as pl
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.lateness.quantiles import KLL_K, Weighted
-from eventide.lateness.witness import ALL, LATENESS, SCHEMA, SUMS
+from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
 from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
 from eventide.state.store import Store, attempt_in
-from eventide.tuning.judgement import DISORDER, IDLENESS
 
 COMPACT_EVERY = 64
 KEY = ("source", "lane", "hour", "dimension", "value", "stride")
