@@ -118,13 +118,11 @@ PROVIDERS = {"kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider", "delt
 
 def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
     """Stop where a session lacks the connectors that sources need, and say what brings them."""
-    from py4j.java_gateway import JavaClass
-
     for name in _needs(sources):
         found = spark._jvm
         for part in PROVIDERS[name].split("."):
             found = getattr(found, part)
-        if not isinstance(found, JavaClass):
+        if not is_class(found):
             raise SparkUnavailable(
                 f"this Spark session has no {name} connector. Bring it when Spark is started: spark-submit --packages {','.join(connector(name))}, or "
                 "spark.jars.packages in the session's settings; without a session of your own Eventide brings it itself."
