@@ -35,8 +35,9 @@ from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
 from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.report import BatchReport, report
+from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
-from eventide.engine.spark_session import refuse_connect
+from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.wholeness import lost_beginnings
 from eventide.engine.witnesses import settle, witnesses_of
@@ -52,7 +53,7 @@ from eventide.state.generations import NONE, note_waiting, refuse_outranked
 from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.records import proven_files
 from eventide.state.store import Store
 
 Hook = Callable[[str], None]
@@ -73,6 +74,8 @@ class Run:
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
     on_progress: Callable[[BatchReport], None] | None = None
+    workers: Callable[[], None] = lambda: None
+    """Asked before a batch is read: raises why the workers cannot do their part."""
     gate: Gate = field(default_factory=Gate)
     query: Any = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
@@ -81,7 +84,7 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        files = record_files(self.state, self.spark)
+        files = proven_files(self.state, self.spark)
         self.journal, self.notes = Journal(files), SparkNotes(files)
         refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
@@ -111,6 +114,7 @@ class Run:
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
+        self.resumed_at = self.ledger.batch
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window, self.feeds)
@@ -185,10 +189,12 @@ class Run:
 
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
         """Start Spark's query; gives it."""
+        refuse_without_s3a(self.spark, self.state)
         self._check_checkpoint()
         warn_of_batches(self.feeds)
         union = union_of(self.spark, self.feeds)
-        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", f"{self.store.url('checkpoint')}")
+        checkpoint = spark_address(self.spark, self.store.url("checkpoint"))
+        writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", checkpoint)
         writer = writer.queryName(f"eventide {self.pipeline.name}")
         writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
         self.query = writer.start()
@@ -229,6 +235,7 @@ class Run:
                 "records between are missing, and their rows would be lost. Nothing was overwritten. Restore the journal from a copy, or "
                 "start over with a new generation: eventide run FILE --start-over."
             )
+        self.workers()
         self.batch(frame, number)
 
     def _check_checkpoint(self) -> None:
@@ -342,12 +349,9 @@ class Run:
 
     def _evict(self, result: BatchResult) -> None:
         """Remove what nothing refers to any more, and directories with it; what a crash leaves over goes at the next start."""
-        for path in result.garbage:
-            self.store.delete([path])
-            self.hook("evicting")
         live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
-        for directory in {path.rpartition("/")[0] for path in result.garbage} - live:
-            self.store.delete_directory(directory)
+        empty = {path.rpartition("/")[0] for path in result.garbage} - live
+        self.store.evict(result.garbage, empty, lambda: self.hook("evicting"))
 
     def _clear_leftovers(self) -> None:
         """What runs before this one have left of the batches that are committed now: once, and not before a commit of our own."""
@@ -357,6 +361,8 @@ class Run:
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
+        if self.ledger.batch > self.resumed_at:
+            keep_classes()
         try:
             self.deliverer.close()
         finally:

@@ -24,9 +24,9 @@ from eventide.sinks.base import Delivery, Held, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.archive import newest_generation
 from eventide.state.generations import NONE, fits, of_states, standing
-from eventide.state.journal import RecordFiles
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store
+from eventide.storage.files import RecordFiles
 
 
 @dataclass

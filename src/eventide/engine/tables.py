@@ -1,4 +1,4 @@
-"""What a pipeline has said, as DataFrames: panes, late rows, dead letters and windows of the committed batches."""
+"""What a pipeline has said and seen, as DataFrames: panes, late rows, dead letters, windows and archive of the committed batches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 from eventide.definition.output import Output
 from eventide.engine.batch.deliver import pane_shape
-from eventide.errors import EventideError
+from eventide.engine.s3a import spark_address
+from eventide.errors import DefinitionError, EventideError
 from eventide.model.window import Sliding
+from eventide.state.archive import archived_files
 from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
@@ -35,7 +37,7 @@ def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
     files = committed(store, directory, ledger)
     if not files:
         return empty()
-    return spark.read.parquet(*[store.url(f) for f in files])
+    return spark.read.parquet(*[spark_address(spark, store.url(f)) for f in files])
 
 
 def _stands(path: str, ledger: Ledger) -> bool:
@@ -50,7 +52,8 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
 
     def empty() -> Any:
         return spark.createDataFrame(
-            [], "window_id string, window_start timestamp, window_end timestamp, sequence bigint, op string, timing string"
+            [],
+            "window_id string, window_start timestamp_ltz, window_end timestamp_ltz, sequence bigint, op string, timing string",
         )
 
     return _table(pipeline, spark, f"panes/{output.name}", empty)
@@ -58,14 +61,22 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
 
 def late(pipeline: Any, spark: Any, output: Output) -> Any:
     """The rows that an output refused and kept."""
-    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp, _generation bigint"
+    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp_ltz, _event_time timestamp_ltz, _watermark timestamp_ltz, _generation bigint"
     return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
 
 
 def dead_letters(pipeline: Any, spark: Any) -> Any:
     """The records that could not be read."""
-    empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary, generation bigint"
+    empty = "source bigint, lane string, offset bigint, arrival timestamp_ltz, event_time timestamp_ltz, reason string, raw binary, generation bigint"
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
+
+
+def archived(pipeline: Any, spark: Any) -> Any:
+    """Every archived event as a DataFrame."""
+    found = archived_files(pipeline)
+    if not found:
+        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+    return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
 
 
 def windows(pipeline: Any, spark: Any) -> Any:
@@ -80,7 +91,7 @@ def windows(pipeline: Any, spark: Any) -> Any:
         F.min(
             F.when(F.col("timing") != "early", F.col("emitted_at"))
             if "emitted_at" in said.columns
-            else F.lit(None).cast("timestamp")
+            else F.lit(None).cast("timestamp_ltz")
         ).alias("closed_at")
     )
     still = _open_windows(pipeline, ledger)
@@ -88,7 +99,9 @@ def windows(pipeline: Any, spark: Any) -> Any:
         F.timestamp_micros("window_start").alias("window_start"), F.timestamp_micros("window_end").alias("window_end")
     )
     both = fired.unionByName(
-        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn("closed_at", F.lit(None).cast("timestamp"))
+        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn(
+            "closed_at", F.lit(None).cast("timestamp_ltz")
+        )
     )
     end = F.unix_micros("window_end")
     closed = F.lit(False) if mark is None else end <= F.lit(mark)
@@ -110,4 +123,4 @@ def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
 
 
-__all__ = ["NothingYet", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]
+__all__ = ["NothingYet", "archived", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]

@@ -9,8 +9,9 @@ from eventide.definition.output import Output
 from eventide.errors import TargetMismatch
 from eventide.sinks.base import Held, TableSink
 from eventide.sinks.shape import PaneShape
-from eventide.state.journal import LocalFiles, RecordFiles
-from eventide.state.records import is_local
+from eventide.state.journal import LocalFiles
+from eventide.storage.address import is_local
+from eventide.storage.files import RecordFiles
 
 DIRECTORY = "generations"
 ASIDE = ".generation-"

@@ -13,16 +13,17 @@ from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Reach, 
 from eventide.engine.feeds.file_faults import UnreadableFile, read_whole
 from eventide.engine.feeds.file_rows import columns_after_transforms
 from eventide.engine.feeds.landed import LandedFile, below, lane_of, list_files
+from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.spark_notes import Noted, TakenFile
-from eventide.errors import DefinitionError, LossWarning, SourceRefused
+from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
 from eventide.kernel.columns import SOURCE
 from eventide.redaction import warn_of
 from eventide.sources.filenames import spark_glob
 from eventide.sources.files import FileSource
 from eventide.state.ledger import Ledger
-from eventide.state.records import is_local
-from eventide.state.store import StoreError, file_system
+from eventide.storage.address import is_local
+from eventide.storage.arrow import file_system
 
 EVERY_AGE = "100000000d"
 """Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""
@@ -89,14 +90,14 @@ class FileFeed:
 
         reader = (
             spark.readStream.format("binaryFile")
-            .schema("path STRING, modificationTime TIMESTAMP, length LONG, content BINARY")
+            .schema("path STRING, modificationTime TIMESTAMP_LTZ, length LONG, content BINARY")
             .option("pathGlobFilter", spark_glob(self.source.format))
             .option("recursiveFileLookup", "true")
             .option("maxFileAge", EVERY_AGE)
         )
         if self.source.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", str(self.source.files_per_batch))
-        listed = reader.load(self.source.path)
+        listed = reader.load(spark_address(spark, self.source.path))
         return listed.select(
             F.lit(self.index).cast("long").alias(SOURCE),
             F.col("path").alias(PATH),
