@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from eventide.engine.arrowrows import rows_of
+from eventide.engine.calendar import says_dates
 from eventide.engine.columnar import fitter, frame_of
 from eventide.engine.csvrecords import decode_csv, header_of, records_of
 from eventide.engine.decode import Reading
@@ -28,17 +30,16 @@ BLOCK = 16 * 1024 * 1024
 
 
 def parquet(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
-    """Columns as they are stored, in the declared types; one that is not needed is read where its type is not the declared one."""
+    """Columns as they are stored, in the declared types; one that is not needed is read where a value of it could fail to fit."""
     coded = sorted(reading.coded)
     with pq.ParquetFile(files.open_input_file(path), pre_buffer=True, read_dictionary=coded) as file:
         stored = dict(pl.DataFrame(pl.from_arrow(file.schema_arrow.empty_table())).schema)
         every = {**(reading.declared or {}), **reading.kinds}
-        wanted = {n: k for n, k in every.items() if n in reading.kinds or (n in stored and stored[n] != k)}
+        wanted = {n: k for n, k in every.items() if n in reading.kinds or (n in stored and (stored[n] != k or says_dates(k)))}
         for batch in file.iter_batches(
             batch_size=ROWS_PER_CHUNK, columns=[name for name in wanted if name in stored], use_threads=False
         ):
-            frame = pl.from_arrow(pa.Table.from_batches([batch]))
-            assert isinstance(frame, pl.DataFrame)
+            frame = rows_of(pa.Table.from_batches([batch]))
             fitted = declared(frame, wanted, reading.times, reading.coded)
             yield fitted.select([n for n in fitted.columns if n in reading.kinds or n not in wanted])
 

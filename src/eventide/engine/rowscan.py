@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.arrowrows import rows_of
 from eventide.engine.decode import Reading
 from eventide.engine.scanning import write_found
 from eventide.engine.store import Store
@@ -33,8 +34,7 @@ class RowScan:
         """Scan every lane of a partition; rows of a lane come in order."""
         scanners: dict[LaneId, LaneScanner] = {}
         for batch in batches:
-            frame = pl.from_arrow(pa.Table.from_batches([batch]))
-            assert isinstance(frame, pl.DataFrame)
+            frame = rows_of(pa.Table.from_batches([batch]))
             for key, rows in frame.partition_by([SOURCE, LANE], as_dict=True, maintain_order=True).items():
                 lane = (int(key[0]), str(key[1]))
                 if lane not in scanners:

@@ -11,6 +11,7 @@ from eventide.model.time import Duration, duration, show_duration
 from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated, Strategy
 from eventide.model.window import Window
 from eventide.redaction import without_secrets
+from eventide.sources.timeforms import time_form
 
 if TYPE_CHECKING:
     from eventide.definition import Stream, Windowed
@@ -76,6 +77,11 @@ class Source:
             raise DefinitionError(
                 f'source {self.name!r}: time_format is {form!r}; give the form of the texts, such as "%d/%m/%Y %H:%M:%S".'
             )
+        try:
+            if form is not None:
+                time_form(form)
+        except ValueError as error:
+            raise DefinitionError(f"source {self.name!r}: time_format is {form!r}: {error}.") from None
 
     @property
     def columns(self) -> tuple[str, ...] | None:
