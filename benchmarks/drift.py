@@ -24,8 +24,8 @@ import polars as pl
 from processes import cpu, in_pairs, shown
 
 import eventide as ev
-from eventide.engine.session import local_session
 from eventide.engine.spark_compat import connector
+from eventide.engine.spark_session import local_session
 from eventide.migration import Change, DriftWatch, Mapping
 from eventide.testing.broker import KafkaBroker
 

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 import eventide as ev
-from eventide.engine.session import local_session
+from eventide.engine.spark_session import local_session
 
 LANES, SPAN = 4, 600_000_000
 BASE = 1_700_000_000_000_000

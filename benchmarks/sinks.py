@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.postgres import PostgresServer
 
-from eventide.engine.staging import deliver_staged
-from eventide.engine.store import Store
+from eventide.engine.batch.staging import deliver_staged
 from eventide.sinks import Delivery, PaneShape, postgres, sqlite
+from eventide.state.store import Store
 
 SHAPE = PaneShape(keys=(("bank", pa.string()),), values=(("total", pa.int64()), ("n", pa.int64())))
 MINUTE = 60_000_000

@@ -21,8 +21,8 @@ def spark() -> Iterator[Any]:
     """A small local session with the connectors of Kafka and Delta; started once, because starting it costs more than most tests."""
     import pyspark
 
-    from eventide.engine.session import local_session
     from eventide.engine.spark_compat import line_of
+    from eventide.engine.spark_session import local_session
 
     line = line_of(pyspark.__version__)
     session = local_session([*line.kafka, *line.delta], cores=2, name="eventide tests")

@@ -1,6 +1,6 @@
 """What `import eventide as ev` offers, each name from its home."""
 
-from eventide.definition import merge
+from eventide.definition.stream import merge
 from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
 from eventide.model.aggregate import (
     aggregate,

@@ -9,7 +9,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eventide.definition import Aggregation, Output, plan_of, warn_of_idleness
+from eventide.definition.output import Output, plan_of, warn_of_idleness
+from eventide.definition.stream import Aggregation
 from eventide.errors import DefinitionError
 from eventide.model.plan import Plan
 from eventide.model.time import show_duration
@@ -164,19 +165,19 @@ class Pipeline:
 
     def archived(self, spark: Any) -> Any:
         """Every event as it arrived, with its place, as a DataFrame."""
-        from eventide.engine.archive import archived
+        from eventide.state.archive import archived
 
         return archived(self, spark)
 
     def lateness(self) -> Any:
         """How late its events come, by source, lane, hour and the measured columns."""
-        from eventide.measure.live import read_lateness
+        from eventide.lateness.measured import read_lateness
 
         return read_lateness(self)
 
     def past_lateness(self, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Any:
         """The same over history (by default the archive), by any columns: for a run that did not measure itself, or not by these."""
-        from eventide.measure.past import past_lateness
+        from eventide.tuning.past import past_lateness
 
         return past_lateness(self, by, history, spark, **columns)
 

@@ -18,12 +18,12 @@ from typing import Any
 from urllib.parse import quote
 
 import eventide as ev
-from eventide.engine import settling
+from eventide.engine.batch import bucket_task
 from eventide.engine.changes import StateFinished
-from eventide.engine.feed import MODIFIED, PATH, SIZE
-from eventide.engine.journal import LocalFiles
+from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE
 from eventide.engine.run import Run
 from eventide.kernel.columns import SOURCE
+from eventide.state.journal import LocalFiles
 
 POINTS = ("begin", "scan", "store", "begun", "between sinks", "deliver", "commit", "evicting", "evict", "compacting")
 
@@ -105,7 +105,7 @@ def pipeline(root: Path) -> ev.Pipeline:
 
 def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
     """Go on from wherever the last life ended, to the end of the input."""
-    settling.COMPACT_ABOVE = 2
+    bucket_task.COMPACT_ABOVE = 2
     run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
     try:
         run.open()
@@ -127,7 +127,7 @@ def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
 
 def live_while_others_write(root: Path, hook: Callable[[str], None], shift: int) -> None:
     """Go on from wherever the last life ended, while files land; when the producers have closed the input, to its end."""
-    settling.COMPACT_ABOVE = 2
+    bucket_task.COMPACT_ABOVE = 2
     run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
     try:
         run.open()
@@ -171,7 +171,7 @@ def dying_at(point: str, times: int) -> Callable[[str], None]:
 
 def _hook_compaction(reached: Callable[[], None]) -> None:
     """After a merged part was written, before anything says that the old ones are gone."""
-    add = settling.Settling._add
+    add = bucket_task.Settling._add
 
     def watched(self: Any, kind: str, frame: Any, about: str, output: str = "") -> None:
         add(self, kind, frame, about, output)
@@ -179,7 +179,7 @@ def _hook_compaction(reached: Callable[[], None]) -> None:
         if kind == "partial" and self.written > 1:
             reached()
 
-    settling.Settling._add = watched  # type: ignore[method-assign]
+    bucket_task.Settling._add = watched  # type: ignore[method-assign]
 
 
 def one_life(order: dict[str, Any]) -> str:

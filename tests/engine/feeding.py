@@ -14,8 +14,8 @@ from landing import START
 
 import eventide as ev
 from eventide.engine.run import Run
-from eventide.engine.store import Store
 from eventide.engine.tables import committed
+from eventide.state.store import Store
 
 SECOND = 1_000_000
 KINDS = {"ts": pl.Datetime("us", "UTC"), "at": pl.Datetime("us", "UTC"), "bank": pl.String, "paise": pl.Int64}

@@ -10,14 +10,14 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.microbatch import BatchInput, Engine
-from eventide.engine.runner import InlineRunner
-from eventide.engine.scanning import LaneAccount, scan_lane
-from eventide.engine.store import Store
-from eventide.kernel.columns import Shape, Watch
+from eventide.engine.batch.lane_task import LaneAccount, scan_lane
+from eventide.engine.batch.microbatch import BatchInput, Engine
+from eventide.engine.batch.runner import InlineRunner
+from eventide.kernel.bound_plan import BoundPlan, Witnesses
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event
 from eventide.model.plan import Plan
+from eventide.state.store import Store
 from eventide.testing.spark import event_chunk
 
 KINDS: dict[str, pl.DataType] = {"key": pl.String(), "value": pl.Int64(), "id": pl.String()}
@@ -39,9 +39,11 @@ class Table:
     keys: tuple[str, ...] = ("key",)
     kinds: Mapping[str, pl.DataType] = field(default_factory=lambda: KINDS)
 
-    def engine(self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, watch: Watch | None = None) -> Engine:
+    def engine(
+        self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, witnesses: Witnesses | None = None
+    ) -> Engine:
         dedupe = ("id",) if plan.dedupe_within is not None else ()
-        shape = Shape(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), watch=watch)
+        shape = BoundPlan(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), witnesses=witnesses)
         return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
 
     def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:

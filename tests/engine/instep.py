@@ -9,10 +9,9 @@ from typing import Any
 
 from inline import Table, read_back
 
-from eventide.engine import settling
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, Engine
-from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.batch import bucket_task
+from eventide.engine.batch.lane_task import LaneAccount, scan_lane
+from eventide.engine.batch.microbatch import BatchInput, Engine
 from eventide.kernel.columns import ARRIVAL, END, SLICE, TIME
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event, LaneId
@@ -21,6 +20,7 @@ from eventide.model.plan import Plan
 from eventide.model.reference import Reference
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding
+from eventide.state.ledger import Ledger
 from eventide.testing.spark import event_chunk
 
 Said = list[tuple[Any, ...]]
@@ -105,7 +105,7 @@ def nothing_outlives_its_use(engine: Engine, ledger: Ledger) -> None:
     if now == MAX_TIME:
         assert ledger.parts == []
     books = Counter((p.bucket, p.output) for p in ledger.parts if p.kind == "book")
-    assert all(number <= max(settling.COMPACT_ABOVE, 1) + 1 for number in books.values()), "so many are merged into one"
+    assert all(number <= max(bucket_task.COMPACT_ABOVE, 1) + 1 for number in books.values()), "so many are merged into one"
     for part in ledger.parts:
         (frame,) = engine.store.read([part])
         if part.kind in ("rows", "firsts"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from crash_driver import pipeline
 
 from eventide.engine.run import Run
-from eventide.engine.session import local_session
+from eventide.engine.spark_session import local_session
 
 
 def main(root: str, shift: str) -> None:

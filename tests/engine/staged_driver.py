@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import eventide as ev
-from eventide.engine import staging
+from eventide.engine.batch import staging
 from eventide.engine.run import Run
-from eventide.engine.session import local_session
+from eventide.engine.spark_session import local_session
 
 
 def pipeline(root: Path, dsn: str, table: str) -> ev.Pipeline:

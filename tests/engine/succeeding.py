@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from told import Table, standing
 
-from eventide.engine.ledger import Ledger
 from eventide.model.event import end_of
 from eventide.model.reference import Reference
 from eventide.model.window import Window
+from eventide.state.ledger import Ledger
 
 Place = tuple[int, int, str | None]
 

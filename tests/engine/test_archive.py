@@ -8,10 +8,11 @@ import polars as pl
 import pyarrow.fs as pafs
 import pytest
 
-from eventide.engine import archive, archivelog
-from eventide.engine.archive import ArchiveWriter, clear_uncommitted, files_of, lanes_of
-from eventide.engine.ledger import Ledger
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
+from eventide.state import archive
+from eventide.state import archive_log as archivelog
+from eventide.state.archive import ArchiveWriter, clear_uncommitted, files_of, lanes_of
+from eventide.state.ledger import Ledger
 
 DAY = 86_400_000_000
 NOON = int(dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC).timestamp()) * 1_000_000

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.engine.journal import Journal
-from eventide.engine.records import record_files
 from eventide.engine.run import Run
+from eventide.state.journal import Journal
+from eventide.state.records import record_files
 
 START = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)
 

@@ -19,11 +19,11 @@ import eventide as ev
 from eventide.engine.changes import DefinitionChanged
 from eventide.engine.gate import BatchFailed
 from eventide.engine.java import SparkUnavailable
-from eventide.engine.journal import JournalError
-from eventide.engine.lease import StateInUse
 from eventide.engine.run import Run
-from eventide.engine.session import refuse_connect
-from eventide.engine.store import StoreError
+from eventide.engine.spark_session import refuse_connect
+from eventide.state.journal import JournalError
+from eventide.state.lease import StateInUse
+from eventide.state.store import StoreError
 
 
 @pytest.fixture

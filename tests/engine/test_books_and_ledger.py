@@ -12,13 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eventide.engine.conservation import ConservationBreach, check_books, check_merge
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult
-from eventide.engine.scanning import LaneAccount
-from eventide.engine.settling import BucketAccount
-from eventide.engine.store import Part, Store
-from eventide.kernel.columns import ROWS, Shape
+from eventide.engine.batch.bucket_task import BucketAccount
+from eventide.engine.batch.conservation import ConservationBreach, check_conservation, check_merge
+from eventide.engine.batch.lane_task import LaneAccount
+from eventide.engine.batch.microbatch import BatchInput, BatchResult
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ROWS
 from eventide.kernel.scan import LaneCarry
 from eventide.model import aggregate
 from eventide.model.frontier import FrontierState, Standing
@@ -26,6 +25,8 @@ from eventide.model.lane import Progress
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
+from eventide.state.ledger import Ledger
+from eventide.state.store import Part, Store
 
 PLAN = Plan(
     (SourcePlan(Bounded(0), ("a", "b")),),
@@ -40,7 +41,7 @@ class Books:
     one on time, one admitted by the first output and refused by the second; 1 duplicate, 1 waiting."""
 
     def __init__(self, root: Path) -> None:
-        self.store, self.shape = Store(str(root)), Shape(PLAN)
+        self.store, self.shape = Store(str(root)), BoundPlan(PLAN)
         partial = pl.DataFrame({"__slice": [0, 2], ROWS: [1, 2], "__a0_n": [1, 2], "__a1_s": [10, 20], "__a1_n": [1, 2]})
         kept = pl.DataFrame({"__arrival": [1, 2]})
         parts = self.store.write("partial", 7, [(0, partial)], about="__slice") + self.store.write("rows", 7, [(0, kept)])
@@ -62,7 +63,7 @@ class Books:
         self.result = BatchResult(ledger, {}, {"keeps": [late], "counts": []}, [dead], [], Counter(), 1)
 
     def check(self) -> None:
-        check_books(self.store, self.shape, (True, False), self.before, self.result, self.given)
+        check_conservation(self.store, self.shape, (True, False), self.before, self.result, self.given)
 
 
 def test_sound_books_pass(tmp_path: Path) -> None:

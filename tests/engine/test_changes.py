@@ -14,11 +14,12 @@ import pytest
 from test_bad_input_of_a_run import Feeding, contents
 
 import eventide as ev
-from eventide.definition import Aggregation, Output, Stream
+from eventide.definition.output import Output
+from eventide.definition.source import Source
+from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.changes import DefinitionChanged, check_definition, describe_definition, refuse_older
 from eventide.engine.settings import FREE, NEW, PARTS, REFUSED, RULES
 from eventide.pipeline import Pipeline
-from eventide.sources.base import Source
 from eventide.sources.delta import delta_table
 from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource

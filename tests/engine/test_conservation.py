@@ -10,9 +10,8 @@ import polars as pl
 import pytest
 from inline import run_in_batches
 
-from eventide.engine import scanning, settling
-from eventide.engine.conservation import ConservationBreach
-from eventide.engine.store import Store
+from eventide.engine.batch import bucket_task, lane_task
+from eventide.engine.batch.conservation import ConservationBreach
 from eventide.kernel import aggregate as kernel
 from eventide.kernel import scan
 from eventide.kernel.columns import ROWS
@@ -20,6 +19,7 @@ from eventide.model import aggregate
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
+from eventide.state.store import Store
 from eventide.testing.streams import Stream, generate, tailed_delay
 
 PLAN = Plan(
@@ -54,12 +54,12 @@ def breaks(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, change: Any)
 
 
 LOSSES = {
-    "a late row is not written": (settling, "late_rows", without_one, "late files"),
-    "a dead letter is not written": (scanning, "_dead_letters", without_one, "dead-letter files"),
+    "a late row is not written": (bucket_task, "late_rows", without_one, "late files"),
+    "a dead letter is not written": (lane_task, "_dead_letters", without_one, "dead-letter files"),
     "a partial counts a row twice": (scan.aggregate, "partial", with_more(ROWS), "rows in the partials"),
     "a partial adds up wrongly": (scan.aggregate, "partial", with_more("__a1_s"), "sum of the partials"),
-    "a verdict is counted twice": (settling.judge, "verdict_counts", lambda c: {**c, "refused": c["refused"] + 1}, "pairs"),
-    "a row is judged that never waited": (settling, "swept_rows", lambda rows: pl.concat([rows, rows.head(1)]), "waiting"),
+    "a verdict is counted twice": (bucket_task.judge, "verdict_counts", lambda c: {**c, "refused": c["refused"] + 1}, "pairs"),
+    "a row is judged that never waited": (bucket_task, "swept_rows", lambda rows: pl.concat([rows, rows.head(1)]), "waiting"),
 }
 
 
@@ -72,7 +72,7 @@ def test_a_loss_stops_the_batch_with_the_numbers(loss: str, monkeypatch: pytest.
 
 
 def test_a_merge_that_loses_a_row_stops_the_batch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(settling, "COMPACT_ABOVE", 1)
+    monkeypatch.setattr(bucket_task, "COMPACT_ABOVE", 1)
     breaks(monkeypatch, kernel, "merge", with_more(ROWS))
     with pytest.raises(ConservationBreach, match=r"merged part|rows in the partials"):
         run(tmp_path)

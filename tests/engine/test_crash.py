@@ -18,7 +18,7 @@ import pytest
 from crash_driver import POINTS
 from landing import land, lane_rows
 
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.state.journal import Journal, LocalFiles
 
 HERE = Path(__file__).parent
 HOUR = 3600 * 1_000_000

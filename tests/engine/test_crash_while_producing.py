@@ -21,7 +21,7 @@ from landing import land, lane_rows
 from test_crash import HOUR, Lives
 from told import Table, archived_events, late_places, standing
 
-from eventide.engine.journal import Journal, LocalFiles
+from eventide.state.journal import Journal, LocalFiles
 
 ROWS = 1_500
 

@@ -14,12 +14,12 @@ from landing import START
 from listening import Listener
 
 import eventide as ev
-from eventide.engine.generations import noted, states_aside
-from eventide.engine.journal import Journal, LocalFiles
 from eventide.engine.restart import start_over
 from eventide.engine.run import Run
 from eventide.engine.supersede import Superseding
 from eventide.errors import TargetMismatch
+from eventide.state.generations import noted, states_aside
+from eventide.state.journal import Journal, LocalFiles
 
 
 class Generations(Feeding):

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JNetworkError
 
 from eventide.engine.gate import INTERRUPTED, LONGEST, BatchFailed, Gate
 from eventide.engine.handle import Handle
-from eventide.engine.session import SparkGone
+from eventide.engine.spark_session import SparkGone
 from eventide.errors import SinkRefused
 
 

@@ -19,10 +19,10 @@ from inline import KINDS, Table, run_in_batches
 from test_engine_equals_oracle import Case, cases, grids, sessions, tried
 
 import eventide as ev
-from eventide.engine.panes import pane_table
+from eventide.engine.batch.panes import pane_table
 from eventide.errors import DefinitionError
 from eventide.kernel import aggregate as kernel
-from eventide.kernel.columns import Shape
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.keys import hashable, one_of_equals
 from eventide.model import aggregate
 from eventide.model.aggregate import Aggregate, AggregateOverflow
@@ -168,7 +168,7 @@ def test_different_keys_of_any_type_have_different_ids(name: str) -> None:
         pl.lit(0).alias("__start"), pl.lit(10).alias("__end"), pl.lit(0).alias("__sequence"), pl.lit("insert").alias("__op"),
         pl.lit("on_time").alias("__timing"), pl.lit(1).alias("n"),
     )  # fmt: skip
-    ids = pane_table(panes, Shape(plan, ("k",)), 0)["window_id"].to_list()
+    ids = pane_table(panes, BoundPlan(plan, ("k",)), 0)["window_id"].to_list()
     assert len(set(ids)) == len(keys), ids
 
 

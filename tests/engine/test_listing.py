@@ -15,16 +15,16 @@ from feeding import SECOND, Feeding
 from test_second_try import Killed, Ledgered, dying
 
 import eventide as ev
-from eventide.engine.beginning import FileChanged
-from eventide.engine.filefaults import BadFile
-from eventide.engine.filefeed import FileFeed
-from eventide.engine.journal import JournalError
-from eventide.engine.landed import LandedFile, list_files
-from eventide.engine.ledger import Ledger
-from eventide.engine.sparknotes import Noted, SparkNotes
+from eventide.engine.batch.beginning import FileChanged
+from eventide.engine.feeds.file_faults import BadFile
+from eventide.engine.feeds.files import FileFeed
+from eventide.engine.feeds.landed import LandedFile, list_files
+from eventide.engine.spark_notes import Noted, SparkNotes
 from eventide.errors import SourceUnavailable
 from eventide.kernel.scan import LaneCarry
 from eventide.model.event import end_of
+from eventide.state.journal import JournalError
+from eventide.state.ledger import Ledger
 
 
 def swept(feeding: Feeding) -> bool:
@@ -86,7 +86,7 @@ def test_spark_s_log_is_read_whole_after_it_was_compacted(tmp_path: Path) -> Non
 
     (place / "9.compact").write_text(lines(*range(10)))
     (place / "10").write_text(lines(10))
-    from eventide.engine.journal import LocalFiles
+    from eventide.state.journal import LocalFiles
 
     log = SparkNotes(LocalFiles(str(tmp_path))).of(0, 5).log
     assert log is not None
@@ -225,8 +225,8 @@ def test_storage_that_does_not_answer_is_no_fault_of_the_file(tmp_path: Path, mo
     def down(*_: object, **__: object) -> Any:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr("eventide.engine.fileformats.parquet", down)
-    monkeypatch.setattr("eventide.engine.filefaults._opened", down)
+    monkeypatch.setattr("eventide.engine.feeds.file_formats.parquet", down)
+    monkeypatch.setattr("eventide.engine.feeds.file_faults._opened", down)
     with pytest.raises(SourceUnavailable, match="cannot be read now, so that nobody knows what is in it: the disk is on fire"):
         noted(feeding, tmp_path / "in/a/000.parquet")
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from inline import KINDS, Table, read_back
 
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult, Engine
-from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.batch.lane_task import LaneAccount, scan_lane
+from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.kernel.columns import RAW
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model import aggregate
@@ -21,6 +20,7 @@ from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.trigger import EveryRows, PerRow
 from eventide.model.watermark import Bounded
 from eventide.model.window import Session, Sliding
+from eventide.state.ledger import Ledger
 from eventide.testing.spark import event_chunk
 
 A, B = (0, "a"), (0, "b")

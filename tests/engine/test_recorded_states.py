@@ -18,10 +18,10 @@ from record_state import FILES, ROOT, START, land, move, opened, pipeline
 
 import eventide as ev
 from eventide.engine.changes import DefinitionChanged, digest
-from eventide.engine.journal import VERSION, Journal, LocalFiles
-from eventide.engine.lease import StateInUse, _start_time
 from eventide.engine.restart import start_over
 from eventide.sinks.base import Delivery
+from eventide.state.journal import VERSION, Journal, LocalFiles
+from eventide.state.lease import StateInUse, _start_time
 
 RECORDED = Path(__file__).parent / "recorded"
 TOTALS = {(0, "x"): 73, (10, "x"): 2, (10, "y"): 4, (20, "y"): 16}

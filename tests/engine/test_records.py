@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventide.engine.journal import Journal, LocalFiles, RecordTaken
-from eventide.engine.ledger import Ledger
-from eventide.engine.records import HadoopFiles, record_files
+from eventide.state.journal import Journal, LocalFiles, RecordTaken
+from eventide.state.ledger import Ledger
+from eventide.state.records import HadoopFiles, record_files
 
 
 @pytest.fixture(params=["local", "hadoop"])

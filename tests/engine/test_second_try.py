@@ -13,10 +13,10 @@ import pytest
 from feeding import SECOND, Feeding
 
 import eventide as ev
-from eventide.engine.beginning import FileChanged
-from eventide.engine.journal import JournalError, RecordTaken
-from eventide.engine.lease import Lease, StateInUse
+from eventide.engine.batch.beginning import FileChanged
 from eventide.engine.tables import _stands
+from eventide.state.journal import JournalError, RecordTaken
+from eventide.state.lease import Lease, StateInUse
 
 
 class Killed(Exception):
@@ -157,7 +157,7 @@ def test_a_lease_that_is_lost_in_the_middle_of_a_batch_stops_it_before_the_next_
 ) -> None:
     feeding = Ledgered(tmp_path)
     feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
-    monkeypatch.setattr("eventide.engine.lease._alive", lambda held: False)
+    monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
     thief: list[Lease] = []
 
     def steal(point: str) -> None:
@@ -184,7 +184,7 @@ def test_a_commit_that_another_run_has_written_makes_this_one_fail(tmp_path: Pat
 
 
 def test_a_lease_is_renewed_while_a_batch_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide.engine.lease.BEAT_EVERY", 0.01)
+    monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 0.01)
     feeding = Ledgered(tmp_path)
     feeding.land("a", (1, 1, "x", 1))
 

@@ -14,9 +14,8 @@ import pytest
 from agreement import assert_agreement, oracle
 from inline import InlineRun, Table, read_back
 
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult, Engine
-from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.batch.lane_task import LaneAccount, scan_lane
+from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model import aggregate
 from eventide.model.event import Event, LaneId
@@ -24,6 +23,7 @@ from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.trigger import PerRow
 from eventide.model.watermark import Bounded
 from eventide.model.window import Session, Sliding
+from eventide.state.ledger import Ledger
 from eventide.testing.spark import event_chunk
 
 TABLE = Table()

@@ -16,12 +16,12 @@ import pytest
 from staged_driver import pipeline, run
 from tests.support.postgres import PASSWORD, PostgresServer
 
-from eventide.engine.runner import InlineRunner
-from eventide.engine.staging import deliver_staged
-from eventide.engine.store import Store
+from eventide.engine.batch.runner import InlineRunner
+from eventide.engine.batch.staging import deliver_staged
 from eventide.errors import SinkRefused, StagedPartsLost
 from eventide.sinks import Delivery, Retry, postgres
-from eventide.sinks.postgres import PostgresWriter
+from eventide.sinks.kinds.postgres import PostgresWriter
+from eventide.state.store import Store
 
 HERE = Path(__file__).parent
 BASE = 1_760_000_040_000_000
@@ -165,7 +165,7 @@ def test_what_an_executor_is_told_keeps_its_kind_and_no_password(
 ) -> None:
     from tests.sinks.panes import SHAPE, batch, pane
 
-    from eventide.engine.runner import SparkRunner
+    from eventide.engine.batch.runner import SparkRunner
 
     frame = pl.from_arrow(batch([pane("w", 0, total=1, n=1)])[0])
     assert isinstance(frame, pl.DataFrame)

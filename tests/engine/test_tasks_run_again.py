@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.engine.runner import SparkRunner
-from eventide.engine.store import lane_name
+from eventide.engine.batch.runner import SparkRunner
+from eventide.state.store import lane_name
 
 START = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)
 SCHEMA = "ts timestamp, at timestamp, bank string, paise bigint"

@@ -17,7 +17,7 @@ from agreement import alike
 from inline import KINDS, Table
 from instep import Said, engine_says, oracle_says
 
-from eventide.engine import settling
+from eventide.engine.batch import bucket_task
 from eventide.model import aggregate
 from eventide.model.event import Event
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
@@ -120,7 +120,7 @@ def test_sessions_in_step(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_windows_in_step(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are merged when more than so many are read together: always, often, or hardly ever in streams this small."""
-    monkeypatch.setattr(settling, "COMPACT_ABOVE", (0, 1, 8)[seed % 3])
+    monkeypatch.setattr(bucket_task, "COMPACT_ABOVE", (0, 1, 8)[seed % 3])
     in_step(seed, a_grid)
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import polars as pl
 
-from eventide.engine.archive import archived_files
-from eventide.engine.ledger import Ledger
 from eventide.model.event import Event, Position
 from eventide.model.plan import Plan
 from eventide.model.policy import DISCARDING
 from eventide.model.reference import Reference
 from eventide.model.window import Sliding
+from eventide.state.archive import archived_files
+from eventide.state.ledger import Ledger
 
 Table = dict[tuple[int, int, str | None], tuple[int, int]]
 """(start, end, key) → (n, total)."""

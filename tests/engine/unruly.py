@@ -15,13 +15,13 @@ from typing import Any
 import polars as pl
 from inline import InlineRun, Table, read_back
 
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult, Engine
-from eventide.engine.scanning import LaneAccount, scan_lane
+from eventide.engine.batch.lane_task import LaneAccount, scan_lane
+from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.kernel.columns import ARRIVAL, OFFSET
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event, LaneId
 from eventide.model.plan import Plan
+from eventide.state.ledger import Ledger
 from eventide.testing.spark import event_chunk
 
 SKEW = 30
@@ -122,7 +122,7 @@ class Unruly:
         """Each batch may be another run's, whose definition has the outputs in another order."""
         outputs = self.rng.sample(self.plan.outputs, len(self.plan.outputs))
         shuffled = replace(self.plan, outputs=tuple(outputs))
-        return self.table.engine(shuffled, self.root, self.buckets, skew=SKEW, watch=self.recorder)
+        return self.table.engine(shuffled, self.root, self.buckets, skew=SKEW, witnesses=self.recorder)
 
     def _batch(self, engine: Engine, ledger: Ledger, number: int, clock: int, drain: bool) -> BatchResult:
         """The batch, after any number of tries that nobody has seen; once it is begun, run again it says the same."""

@@ -2,7 +2,7 @@
 
     python tests/faults/hunt.py                     every fault (about two hours on one core)
     python tests/faults/hunt.py --sample 200        so many, drawn at random
-    python tests/faults/hunt.py --only kernel/session.py
+    python tests/faults/hunt.py --only kernel/session_windows.py
 
 A fault in a function replaces the code of that function in the child; one at the level of a module or class is read from a module that
 is imported anew, in a process of its own. A child runs the tests that call the function, those that found the last faults there first,

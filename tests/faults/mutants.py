@@ -17,7 +17,8 @@ MODULES = sorted(
     for path in (
         *SRC.glob("kernel/*.py"),
         *SRC.glob("model/*.py"),
-        *(SRC / f"engine/{name}.py" for name in ("microbatch", "settling", "scanning", "conservation", "ledger")),
+        *(SRC / f"engine/batch/{name}.py" for name in ("microbatch", "bucket_task", "lane_task", "conservation")),
+        SRC / "state/ledger.py",
     )
     if path.name != "__init__.py"
 )

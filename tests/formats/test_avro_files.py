@@ -13,11 +13,11 @@ import fastavro
 import polars as pl
 import pytest
 
-from eventide.engine import avrofiles
-from eventide.engine.decode import Reading
-from eventide.engine.filefaults import UnreadableFile
-from eventide.engine.filereading import chunks_of
-from eventide.engine.landed import LandedFile
+from eventide.engine.feeds import avro_files as avrofiles
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.file_chunks import chunks_of
+from eventide.engine.feeds.file_faults import UnreadableFile
+from eventide.engine.feeds.landed import LandedFile
 from eventide.kernel.columns import DEAD
 from eventide.model.watermark import Ascending
 

@@ -9,16 +9,16 @@ import polars as pl
 import pyarrow.fs as pafs
 import pytest
 
-from eventide.engine import fileformats
-from eventide.engine.csvrecords import decode_csv
-from eventide.engine.decode import Reading
-from eventide.engine.filefaults import UnreadableFile
-from eventide.engine.filereading import frames_of
-from eventide.engine.jsonrecords import decode_json
-from eventide.engine.landed import LandedFile
-from eventide.engine.textcolumns import from_texts
-from eventide.engine.texttimes import Times
-from eventide.engine.typedcolumns import in_kind
+from eventide.engine.feeds import file_formats
+from eventide.engine.feeds.csv_records import decode_csv
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.file_chunks import frames_of
+from eventide.engine.feeds.file_faults import UnreadableFile
+from eventide.engine.feeds.json_records import decode_json
+from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.text_columns import from_texts
+from eventide.engine.feeds.text_times import Times
+from eventide.engine.feeds.typed_columns import in_kind
 from eventide.kernel.columns import DEAD
 from eventide.model.watermark import Ascending
 
@@ -48,7 +48,7 @@ def test_an_empty_last_cell_is_null_wherever_its_record_stands(after: list[tuple
 def test_a_mark_of_byte_order_before_a_quoted_header_hides_no_column(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_bytes(b'\xef\xbb\xbf"p","q"\n"a","b"\n')
     reading = Reading(0, "s", TEXTS, "", Ascending(), None)
-    (rows,) = fileformats.csv(pafs.LocalFileSystem(), str(tmp_path / "1.csv"), reading)
+    (rows,) = file_formats.csv(pafs.LocalFileSystem(), str(tmp_path / "1.csv"), reading)
     assert rows.row(0)[:2] == ("a", "b")
 
 

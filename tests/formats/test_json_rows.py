@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from eventide.engine.jsonrecords import decode_json
+from eventide.engine.feeds.json_records import decode_json
 from eventide.kernel.columns import DEAD
 
 KINDS = {"n": pl.Int64(), "t": pl.String()}

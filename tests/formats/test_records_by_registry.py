@@ -17,12 +17,12 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine import wire
-from eventide.engine.avrokinds import avro_kinds
-from eventide.engine.columnar import fitter, frame_of
-from eventide.engine.protobuf import row_of
-from eventide.engine.texttimes import ISO
-from eventide.engine.values import Misfit
+from eventide.engine.feeds import wire
+from eventide.engine.feeds.avro_kinds import avro_kinds
+from eventide.engine.feeds.columnar import fitter, frame_of
+from eventide.engine.feeds.protobuf import row_of
+from eventide.engine.feeds.text_times import ISO
+from eventide.engine.feeds.values import Misfit
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD
 from eventide.registry.wire import encode_header

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.engine.columnar import arrow_kind
+from eventide.engine.feeds.columnar import arrow_kind
 from eventide.sinks.shape import PaneShape
 from tests.formats.hostile import SIMPLE, json_text
 from tests.formats.test_into_the_sinks import BASE, SINKS, TYPES, alike, drawn_rows, write

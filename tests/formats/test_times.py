@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import eventide as ev
-from eventide.engine.decode import Reading
-from eventide.engine.eventtimes import micros
-from eventide.engine.filereading import chunks_of
-from eventide.engine.landed import LandedFile
-from eventide.engine.settling import late_rows
-from eventide.engine.texttimes import ISO, Times
+from eventide.engine.batch.bucket_task import late_rows
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.event_times import micros
+from eventide.engine.feeds.file_chunks import chunks_of
+from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.text_times import ISO, Times
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW, TIME
 from eventide.model.watermark import Ascending

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.arrowrows import rows_of
-from eventide.engine.decode import Reading
-from eventide.engine.filereading import chunks_of
-from eventide.engine.landed import LandedFile
-from eventide.engine.texttimes import ISO
-from eventide.engine.typedcolumns import in_kind
+from eventide.engine.arrow_types import small_schema
+from eventide.engine.feeds.arrow_rows import rows_of
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.file_chunks import chunks_of
+from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.text_times import ISO
+from eventide.engine.feeds.typed_columns import in_kind
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.watermark import Ascending
 
@@ -47,6 +48,17 @@ def test_equal_values_are_kept_and_others_are_named(
 ) -> None:
     made = in_kind(pl.Series(values, dtype=given), kind, ISO)
     assert (made.dtype, made.to_list()) == (kind, wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [(pl.UInt8(), 2**8 - 1), (pl.UInt16(), 2**16 - 1), (pl.UInt32(), 2**32 - 1), (pl.UInt64(), 2**64 - 1)]
+)
+def test_numbers_without_a_sign_reach_the_sinks_as_the_numbers_that_they_are(kind: pl.DataType, most: int) -> None:
+    """PostgreSQL was handed their bytes for a text."""
+    table = pl.DataFrame({"n": pl.Series([most, 0, None], dtype=kind)}).to_arrow()
+    schema = small_schema(table.schema)
+    assert not pa.types.is_unsigned_integer(schema.field("n").type)
+    assert [None if n is None else int(n) for n in table.cast(schema)["n"].to_pylist()] == [most, 0, None]
 
 
 def texts(*values: bytes | None) -> Any:

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.engine.columnar import arrow_kind
-from eventide.engine.decode import Reading
-from eventide.engine.filereading import frames_of
-from eventide.engine.jsonrecords import decode_json
-from eventide.engine.landed import LandedFile
-from eventide.engine.texttimes import ISO
+from eventide.engine.feeds.columnar import arrow_kind
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.file_chunks import frames_of
+from eventide.engine.feeds.json_records import decode_json
+from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.text_times import ISO
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.watermark import Ascending
 from tests.formats.hostile import NESTED, SIMPLE, TYPES, Type, json_text, same, tried

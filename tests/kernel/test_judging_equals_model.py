@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from eventide.kernel import grid, judge
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import (
     ARRIVAL,
     BEHIND,
@@ -24,7 +25,6 @@ from eventide.kernel.columns import (
     SOURCE,
     TIME,
     UNSEEN,
-    Shape,
     swept_between,
 )
 from eventide.model import aggregate
@@ -66,7 +66,7 @@ def test_before_any_watermark_no_threshold_was_passed() -> None:
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_the_windows_of_a_slice_are_those_of_its_rows(window: Sliding) -> None:
     frame = pl.DataFrame({SLICE: sorted({window.slice_start(t) for t in TIMES})})
-    found = Counter(judge.windows_of(frame, Shape(plan(window))).select(SLICE, END).iter_rows())
+    found = Counter(judge.windows_of(frame, BoundPlan(plan(window))).select(SLICE, END).iter_rows())
     assert found == Counter((s, end) for s in frame[SLICE] for _, end in window.assign(s))
 
 
@@ -98,13 +98,13 @@ def test_a_row_meets_w_as_it_stood_before_it(seed: int) -> None:
     assert sorted(got.columns) == sorted([*rows.columns, W])
 
 
-def judged(window: Sliding, rng: random.Random) -> tuple[Shape, list[dict[str, Any]], pl.DataFrame]:
+def judged(window: Sliding, rng: random.Random) -> tuple[BoundPlan, list[dict[str, Any]], pl.DataFrame]:
     rows = [
         {TIME: t, W: w, BEHIND: rng.random() < 0.5, SOURCE: rng.randrange(2), "value": 1}
         for t in TIMES
         for w in [UNSEEN, *rng.sample(range(-20, 40), 12)]
     ]
-    shape = Shape(plan(window))
+    shape = BoundPlan(plan(window))
     return shape, rows, judge.seen_by_windows(pl.DataFrame(rows), shape)
 
 
@@ -154,4 +154,4 @@ def test_late_rows_of_a_source_are_those_behind_w(window: Any) -> None:
     for t, w, source in frame.iter_rows():
         end = window.first_end(t) if isinstance(window, Sliding) else t + window.gap
         want[str(source)] += w >= end
-    assert judge.late_by_source(frame, Shape(plan(window))) == dict(+want)
+    assert judge.late_by_source(frame, BoundPlan(plan(window))) == dict(+want)

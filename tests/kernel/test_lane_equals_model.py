@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, OFFSET, ROWS, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, OFFSET, ROWS
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model import aggregate
 from eventide.model.event import Event
@@ -57,7 +58,9 @@ def a_lane(rng: random.Random, plan: Plan, rows: int = 30) -> list[Event]:
     return events
 
 
-def read(shape: Shape, carry: LaneCarry, events: list[Event], rng: random.Random, arrivals: Arrivals | None = None) -> Found:
+def read(
+    shape: BoundPlan, carry: LaneCarry, events: list[Event], rng: random.Random, arrivals: Arrivals | None = None
+) -> Found:
     scanner = LaneScanner(shape, LANE, carry, arrivals)
     cuts = sorted(rng.randint(0, len(events)) for _ in range(rng.choice([0, 1, 3])))
     for start, end in zip([0, *cuts], [*cuts, len(events)], strict=True):
@@ -73,7 +76,7 @@ def offsets(frames: list[pl.DataFrame], only: str | None = None) -> list[int]:
 def test_progress_suspects_and_measures_are_the_models(seed: int) -> None:
     rng = random.Random(seed)
     plan = a_plan(rng)
-    events, source, shape = a_lane(rng, plan), plan.sources[0], Shape(plan, ("key",))
+    events, source, shape = a_lane(rng, plan), plan.sources[0], BoundPlan(plan, ("key",))
     seen = crossing(plan.window, plan.allowances, plan.when_all_idle, dedupes=plan.dedupe_within is not None)
     window = plan.window
     first_end = window.first_end if isinstance(window, Sliding) else lambda time: time + window.gap
@@ -115,7 +118,7 @@ def test_progress_suspects_and_measures_are_the_models(seed: int) -> None:
             carry.joined_w, carry.joined_known = rng.choice([None, now[-1].arrival - 3]), True
 
 
-def _sure(carry: LaneCarry, end: int, shape: Shape) -> bool:
+def _sure(carry: LaneCarry, end: int, shape: BoundPlan) -> bool:
     """Whether a row ahead of its lane needs no judging: W just before the lane joined is known, and had not closed its window."""
     return not shape.keeps_rows and carry.joined_known and (carry.joined_w is None or end > carry.joined_w)
 
@@ -133,7 +136,7 @@ def arrivals_of(found: Found) -> list[int]:
 
 def test_arrivals_are_lowered_to_the_clock_then_never_go_back_then_stand_after_what_was_swept() -> None:
     """Section 1, in that order; what is more than max_skew after the clock is lowered, what is exactly that is not."""
-    shape = Shape(replace(SIMPLE, window=Session(2)), ("key",), max_skew=(5,))
+    shape = BoundPlan(replace(SIMPLE, window=Session(2)), ("key",), max_skew=(5,))
     found = read(
         shape, LaneCarry(), plain([1] * 6, [3, 105, 106, 90, 500, 101]), random.Random(0), Arrivals(least=50, clock=100)
     )
@@ -142,19 +145,19 @@ def test_arrivals_are_lowered_to_the_clock_then_never_go_back_then_stand_after_w
 
 
 def test_arrivals_as_far_after_the_clock_as_they_like_where_no_skew_is_said() -> None:
-    shape = Shape(replace(SIMPLE, window=Session(2)), ("key",))
+    shape = BoundPlan(replace(SIMPLE, window=Session(2)), ("key",))
     found = read(shape, LaneCarry(), plain([1, 1], [3, 10**15]), random.Random(0), Arrivals(least=3, clock=100))
     assert arrivals_of(found) == [3, 10**15] and "lowered" not in found.counts and "raised" not in found.counts
 
 
 def test_a_lane_goes_on_from_its_last_arrival() -> None:
-    shape, carry = Shape(replace(SIMPLE, window=Session(2)), ("key",)), LaneCarry(last_arrival=7, last_offset=0)
+    shape, carry = BoundPlan(replace(SIMPLE, window=Session(2)), ("key",)), LaneCarry(last_arrival=7, last_offset=0)
     assert arrivals_of(read(shape, carry, plain([1, 1, 1], [5, 7, 8]), random.Random(0))) == [7, 7, 8]
 
 
 def test_an_event_time_too_far_after_its_arrival_is_absurd() -> None:
     """Measured against arrival: exactly as far as allowed is let in; one that lies before its arrival never is too far after it."""
-    shape = Shape(SIMPLE, ("key",), max_ahead=(10,))
+    shape = BoundPlan(SIMPLE, ("key",), max_ahead=(10,))
     found = read(shape, LaneCarry(), plain([110, 111, 5, None], [100, 100, 100, 100]), random.Random(0))
     assert [(o, r) for f in found.dead for o, r in f.select(OFFSET, DEAD).iter_rows()] == [
         (1, "the event time lies too far after the arrival"),
@@ -164,7 +167,7 @@ def test_an_event_time_too_far_after_its_arrival_is_absurd() -> None:
 
 def test_a_regression_under_fail_stops_and_names_the_place() -> None:
     strategy = Custom("v", on_regression="fail")
-    shape = Shape(replace(SIMPLE, sources=(SourcePlan(strategy, ("a",)),)), ("key",))
+    shape = BoundPlan(replace(SIMPLE, sources=(SourcePlan(strategy, ("a",)),)), ("key",))
     said = [replace(e, candidate=c) for e, c in zip(plain([1] * 4, [1] * 4), [5, 5, 4, 3], strict=True)]
     with pytest.raises(WatermarkRegression, match=r"lane 'a'.* at offset 2"):
         read(shape, LaneCarry(), said, random.Random(0))
@@ -176,7 +179,7 @@ def test_many_partials_are_merged_before_they_are_too_many(monkeypatch: pytest.M
     from eventide.kernel import scan as module
 
     monkeypatch.setattr(module, "MERGE_ABOVE", 2)
-    scanner = LaneScanner(Shape(SIMPLE, ("key",)), LANE, LaneCarry())
+    scanner = LaneScanner(BoundPlan(SIMPLE, ("key",)), LANE, LaneCarry())
     held = []
     for number in range(6):
         scanner.read(event_chunk([replace(e, offset=number) for e in plain([1 + number % 2], [number])], KINDS))

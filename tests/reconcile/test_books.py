@@ -9,7 +9,7 @@ import pytest
 
 import eventide as ev
 from eventide.errors import DefinitionError
-from eventide.reconcile.books import Books
+from eventide.reconcile.corrections import CorrectionsTable
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
 from tests.sinks.places import Duck, Postgres, Sqlite, World
 
@@ -31,7 +31,7 @@ def books_at(place):
         "payments", "landing", schema="ts timestamp, bank string, paise bigint", event_time="ts", watermark=ev.bounded("1 s")
     )
     minutes = clicks.window(ev.tumbling("1 minute"), by="bank").agg(total=ev.sum("paise"), n=ev.count())
-    return Books(minutes.to(place.output, place.sink(), late=ev.divert()))
+    return CorrectionsTable(minutes.to(place.output, place.sink(), late=ev.divert()))
 
 
 def corrections(*rows):
@@ -111,7 +111,7 @@ def test_an_aggregate_added_after_a_reconciliation_is_taken_in(place):
     more = {"tax_base": [0], "tax_correction": [3], "tax_corrected": [3]}
     for column, values in more.items():
         rows = rows.append_column(column, pa.array(values, pa.int64()))
-    Books(taxed.to(place.output, books.sink, late=ev.divert())).write(rows, (None, None), lambda point: None)
+    CorrectionsTable(taxed.to(place.output, books.sink, late=ev.divert())).write(rows, (None, None), lambda point: None)
     name = place.quoted(f"{place.output}_corrected")
     assert [(row["total"], row["tax"]) for row in place.query(f"select total, tax from {name}")] == [(11, 3)]
 
@@ -154,4 +154,4 @@ def test_an_output_without_a_database_says_what_to_do():
     clicks = ev.files("payments", "landing", schema="ts timestamp, bank string", event_time="ts", watermark=ev.bounded("1 s"))
     output = clicks.window(ev.tumbling("1 minute")).agg(n=ev.count()).to("out", late=ev.divert())
     with pytest.raises(DefinitionError, match="need a SQL database"):
-        _ = Books(output).sink
+        _ = CorrectionsTable(output).sink

@@ -18,7 +18,7 @@ import pytest
 
 from eventide import sinks
 from eventide.sinks import Retry
-from eventide.sinks.clickhouse import Server
+from eventide.sinks.kinds.clickhouse import Server
 from eventide.testing.broker import KafkaBroker
 from tests.sinks.panes import SHAPE, Pane, batch, delivery, expected, random_log, seen
 from tests.sinks.places import Kafka, Place, Postgres, Webhook, World

@@ -17,8 +17,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from eventide import sinks
-from eventide.sinks import PaneShape, chunks, pgcopy
-from eventide.sinks.parquet import ParquetSink
+from eventide.sinks import PaneShape, chunks
+from eventide.sinks.kinds import postgres_copy
+from eventide.sinks.kinds.parquet import ParquetSink
 from eventide.sinks.ranked import emitted, highest
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, disturbed, expected, random_log, seen
 from tests.sinks.places import Place
@@ -88,7 +89,7 @@ def much_text() -> pa.Table:
 @pytest.mark.timeout(1800)
 def test_more_than_two_gibibytes_of_text_are_ranked_and_encoded(much_text: pa.Table) -> None:
     assert highest(much_text, TEXTS).num_rows == emitted(much_text.to_batches()[::-1], TEXTS).num_rows == 40_000
-    assert sum(part.size for part in pgcopy.encode(much_text, much_text.column_names)) > 1 << 31
+    assert sum(part.size for part in postgres_copy.encode(much_text, much_text.column_names)) > 1 << 31
 
 
 SHOWN = "select count(*) as n, sum(length(text)) as letters, min(text) as least, max(text) as most from o"

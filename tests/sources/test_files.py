@@ -146,9 +146,9 @@ def test_what_cannot_be_read_is_a_dead_letter(spark: Any, tmp_path: Path, form: 
 
 def test_the_texts_of_a_csv_file_become_what_they_say(tmp_path: Path) -> None:
     """Without Spark: every way to write an instant, a truth, a decimal; an empty cell is null."""
-    from eventide.engine.decode import Reading
-    from eventide.engine.filereading import chunks_of
-    from eventide.engine.landed import LandedFile
+    from eventide.engine.feeds.decode import Reading
+    from eventide.engine.feeds.file_chunks import chunks_of
+    from eventide.engine.feeds.landed import LandedFile
 
     kinds: dict[str, pl.DataType] = {
         "at": pl.Datetime("us", "UTC"), "local": pl.Datetime("us"), "ok": pl.Boolean(), "paid": pl.Decimal(12, 2), "day": pl.Date(),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import eventide as ev
-from eventide.engine.kafkafeed import TopicReplaced
+from eventide.engine.feeds.kafka import TopicReplaced
 from eventide.testing.broker import KafkaBroker
 from tests.sources.payments import BASE, SCHEMA, SECOND
 from tests.sources.records import new_topic
@@ -199,8 +199,8 @@ def test_equal_topic_names_of_two_brokers_are_two_sources(spark: Any, broker: Ka
         sums = ev.merge(*paid).window(ev.tumbling("10 seconds")).agg(total=ev.sum("paise"), n=ev.count())
         pipe, ends = ev.Pipeline("twins", sums.to("totals", late=ev.divert()), state=str(tmp_path / "state")), list[Any]()
         pipe.run(spark, on_progress=lambda _: ends.append(None))
-        from eventide.engine.journal import Journal
-        from eventide.engine.records import record_files
+        from eventide.state.journal import Journal
+        from eventide.state.records import record_files
 
         journal = Journal(record_files(str(tmp_path / "state")))
         begun = [journal.begun(number) for number in range(len(ends))]

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.engine.filefeed import FileFeed
-from eventide.engine.landed import below
+from eventide.engine.feeds.files import FileFeed
+from eventide.engine.feeds.landed import below
 from eventide.errors import DefinitionError
 from eventide.sources.filenames import FORMATS, is_read
 

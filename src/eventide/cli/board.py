@@ -17,28 +17,28 @@ from eventide.model.time import show_instant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventide.engine.progress import Progress
+    from eventide.engine.report import BatchReport
 
 PLAIN_EVERY = 1.0
 """Seconds between two reports where each report is a new line."""
 
 
 @contextmanager
-def shown(console: Console, board: Board) -> Iterator[Callable[[Progress], None]]:
+def shown(console: Console, board: Board) -> Iterator[Callable[[BatchReport], None]]:
     """Show a board while a run is at work; gives what is to be called after each batch."""
     if console.is_terminal:
         with Live(board.text(), console=console, refresh_per_second=4, transient=False) as live:
 
-            def show(progress: Progress) -> None:
+            def show(progress: BatchReport) -> None:
                 board.take(progress)
                 live.update(board.text())
 
             yield show
         return
     last = -PLAIN_EVERY
-    said: Progress | None = None
+    said: BatchReport | None = None
 
-    def say(progress: Progress) -> None:
+    def say(progress: BatchReport) -> None:
         nonlocal last, said
         board.take(progress)
         if time.monotonic() - last >= PLAIN_EVERY:
@@ -55,11 +55,11 @@ class Board:
 
     def __init__(self, pipeline: Any) -> None:
         self.pipeline = pipeline
-        self.progress: Progress | None = None
+        self.progress: BatchReport | None = None
         self.since = time.monotonic()
         self.rates: dict[str, float] = {}
 
-    def take(self, progress: Progress) -> None:
+    def take(self, progress: BatchReport) -> None:
         """The account of the next batch."""
         now = time.monotonic()
         if self.progress is not None:  # rows are counted since the pipeline's first batch, which may have been another run's

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eventide.engine.ledger import Ledger
     from eventide.pipeline import Pipeline
+    from eventide.state.ledger import Ledger
 
 PLACES = (("on time", "rows_on_time"), ("admitted late", "rows_admitted"))
 REST = (("dead", "dead"), ("duplicates", "duplicates"), ("markers", "markers"))
@@ -31,9 +31,9 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
 
 def committed(pipeline: Pipeline) -> Ledger:
     """Where a pipeline stands by what its last run committed: for a run that ended before it had opened anything."""
-    from eventide.engine.journal import Journal
-    from eventide.engine.ledger import Ledger
-    from eventide.engine.records import is_local, record_files
+    from eventide.state.journal import Journal
+    from eventide.state.ledger import Ledger
+    from eventide.state.records import is_local, record_files
 
     state = str(pipeline.state)
     known = Journal(record_files(state)).ledger() if pipeline.state is not None and is_local(state) else None

@@ -149,7 +149,7 @@ class Watched:
 
     def _fail(self, error: Exception) -> None:
         """Told in a paragraph; the traceback goes to the log for whoever looks for it. A JVM that the signal reached too is no failure."""
-        from eventide.engine.session import SparkGone
+        from eventide.engine.spark_session import SparkGone
 
         if isinstance(error, SparkGone) and self.signals.came is not None:
             return

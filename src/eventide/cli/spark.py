@@ -40,7 +40,7 @@ def session_for(pipeline: Pipeline | None, **session: Any) -> Any:
     `session` may say master, conf and jars, as `local_session` has them.
     """
     from eventide.engine.java import SparkUnavailable
-    from eventide.engine.session import hush, local_session
+    from eventide.engine.spark_session import hush, local_session
 
     log = spark_log(pipeline)
     try:
@@ -55,7 +55,7 @@ def session_for(pipeline: Pipeline | None, **session: Any) -> Any:
 
 def spark_log(pipeline: Pipeline | None) -> str:
     """Beside the state where there is a local one, else among temporary files."""
-    from eventide.engine.records import is_local
+    from eventide.state.records import is_local
 
     if pipeline is not None and pipeline.state is not None and is_local(pipeline.state):
         return pipeline.state.removeprefix("file://").removeprefix("file:").rstrip("/") + ".spark.log"

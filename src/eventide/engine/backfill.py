@@ -7,21 +7,22 @@ from typing import Any
 
 import polars as pl
 
-from eventide.definition import Aggregation, Output, Stream
-from eventide.engine.archive import archived
-from eventide.engine.journal import Journal
-from eventide.engine.records import record_files
+from eventide.definition.output import Output
+from eventide.definition.source import Source
+from eventide.definition.stream import Aggregation, Stream
+from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
-from eventide.engine.session import session_for
+from eventide.engine.spark_session import session_for
 from eventide.engine.supersede import Superseding
-from eventide.engine.union import united
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
 from eventide.model.watermark import Custom, Punctuated
 from eventide.sinks.shape import named_aside
-from eventide.sources.base import Source
 from eventide.sources.frame import FrameSource
+from eventide.state.archive import archived
+from eventide.state.journal import Journal
+from eventide.state.records import record_files
 
 REPLAYED = {
     **{f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset", "event_time")},

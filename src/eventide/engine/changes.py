@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from eventide.engine.generations import NONE
-from eventide.engine.projection import computed_with
+from eventide.engine.feeds.projection import computed_with
 from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of
 from eventide.errors import EventideError
 from eventide.model.time import show_duration
+from eventide.state.generations import NONE
 
 log = logging.getLogger("eventide")
 

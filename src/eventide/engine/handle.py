@@ -8,7 +8,7 @@ from typing import Any
 
 from eventide.engine.gate import TOLD
 from eventide.engine.run import Run
-from eventide.engine.session import SparkGone, is_gone, session_for
+from eventide.engine.spark_session import SparkGone, is_gone, session_for
 from eventide.errors import DefinitionError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventide.engine.journal import Journal, LocalFiles
-from eventide.engine.lease import Lease
-from eventide.engine.records import is_local
 from eventide.errors import EventideError
+from eventide.state.journal import Journal, LocalFiles
+from eventide.state.lease import Lease
+from eventide.state.records import is_local
 
 if TYPE_CHECKING:
     from eventide.pipeline import Pipeline

@@ -10,15 +10,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 
-from eventide.engine.arrowtypes import small
-from eventide.engine.generations import states_aside
-from eventide.engine.journal import Journal, LocalFiles
-from eventide.engine.ledger import Ledger
-from eventide.engine.store import Store
+from eventide.engine.arrow_types import small
 from eventide.engine.tables import committed
 from eventide.sinks.base import Span
 from eventide.sinks.ranked import highest, outdated, retracts
 from eventide.sinks.shape import PaneShape
+from eventide.state.generations import states_aside
+from eventide.state.journal import Journal, LocalFiles
+from eventide.state.ledger import Ledger
+from eventide.state.store import Store
 
 BACKFILLED = "backfilled"
 

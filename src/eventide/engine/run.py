@@ -10,9 +10,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.archive import clear_uncommitted
-from eventide.engine.batchscan import BatchScan
-from eventide.engine.beginning import Beginning
+from eventide.engine.batch.beginning import Beginning
+from eventide.engine.batch.bucket_task import finished_kinds, late_rows
+from eventide.engine.batch.deliver import Deliverer, pane_shape
+from eventide.engine.batch.lane_task import LaneAccount
+from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
+from eventide.engine.batch.read import BatchScan
+from eventide.engine.batch.runner import SparkRunner
 from eventide.engine.changes import (
     check_definition,
     describe_definition,
@@ -21,38 +25,34 @@ from eventide.engine.changes import (
     refuse_older,
     refuse_unfinished,
 )
-from eventide.engine.deliver import Deliverer, pane_shape
-from eventide.engine.feeds import open_feed
-from eventide.engine.filefaults import refuse_bad_files
-from eventide.engine.framefeed import warn_of_batches
+from eventide.engine.feeds.file_faults import refuse_bad_files
+from eventide.engine.feeds.frame import warn_of_batches
+from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.observer import tell
+from eventide.engine.feeds.opened import open_feed
+from eventide.engine.feeds.projection import common_kinds, computed_with
+from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
-from eventide.engine.generations import refuse_outranked
-from eventide.engine.journal import Journal, JournalError
-from eventide.engine.landed import LandedFile
-from eventide.engine.lease import Lease
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchInput, BatchResult, Engine
-from eventide.engine.observing import tell
-from eventide.engine.progress import Progress as ProgressReport
-from eventide.engine.progress import report
-from eventide.engine.projection import common_kinds, computed_with
-from eventide.engine.records import record_files
-from eventide.engine.runner import SparkRunner
-from eventide.engine.scanning import LaneAccount
-from eventide.engine.session import refuse_connect
-from eventide.engine.settling import finished_kinds, late_rows
-from eventide.engine.sparknotes import SparkNotes
-from eventide.engine.store import Store
+from eventide.engine.report import BatchReport, report
+from eventide.engine.spark_notes import SparkNotes
+from eventide.engine.spark_session import refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
-from eventide.engine.union import places, union_of
-from eventide.engine.watch import settle, watch_of
-from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME, Shape
-from eventide.measure.live import LATENESS
+from eventide.engine.witnesses import settle, witnesses_of
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
+from eventide.lateness.measured import LATENESS
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import INSTANT, PaneShape
 from eventide.sources.files import FileSource
+from eventide.state.archive import clear_uncommitted
+from eventide.state.generations import refuse_outranked
+from eventide.state.journal import Journal, JournalError
+from eventide.state.lease import Lease
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
+from eventide.state.store import Store
 
 Hook = Callable[[str], None]
 """Called at named points of a batch; tests kill the process there."""
@@ -71,7 +71,7 @@ class Run:
     state: str
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
-    on_progress: Callable[[ProgressReport], None] | None = None
+    on_progress: Callable[[BatchReport], None] | None = None
     gate: Gate = field(default_factory=Gate)
     query: Any = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
@@ -113,7 +113,7 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
         self.held: dict[LaneId, str] = {}
-        self._settle_watch()
+        self._settle_witnesses()
         if last is not None and last.get("drained"):
             self._clear_leftovers()
             raise finished(self.state)
@@ -136,17 +136,17 @@ class Run:
         asked = {"generation": self.numbered(self.shapes)} if self.numbered else {}
         return {**begun, **asked, "shapes": noted_shapes(self.shapes), "began": self.clock()}
 
-    def _shape(self, facts: dict[str, Any]) -> Shape:
+    def _shape(self, facts: dict[str, Any]) -> BoundPlan:
         definition = self.pipeline
         sources = definition.aggregation.stream.sources
-        return Shape(
+        return BoundPlan(
             self._plan(facts),
             definition.aggregation.keys,
             definition.aggregation.stream.dedupe_keys,
             facts["buckets"],
             tuple(s.max_ahead for s in sources),
             tuple(s.max_skew for s in sources),
-            watch_of(definition, self.store, facts["generation"]),
+            witnesses_of(definition, self.store, facts["generation"]),
             computed_with(definition),
         )
 
@@ -247,7 +247,7 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
-        self._settle_watch([path for account in accounts for path in account.witnessed])
+        self._settle_witnesses([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
@@ -307,8 +307,8 @@ class Run:
                 refuse_bad_files(feed.source.name, landed.get(feed.index, []))
         return replace(beginning, landed=landed)
 
-    def _settle_watch(self, written: list[str] | None = None) -> None:
-        if self.shape.watch is not None:
+    def _settle_witnesses(self, written: list[str] | None = None) -> None:
+        if self.shape.witnesses is not None:
             settle(self.pipeline, self.store, self.generation, self.ledger, written)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from eventide.definition import Aggregation, Output, Stream
-from eventide.engine.records import is_local
+from eventide.definition.output import Output
+from eventide.definition.source import Source
+from eventide.definition.stream import Aggregation, Stream
 from eventide.model.policy import LatePolicy
 from eventide.pipeline import Pipeline
 from eventide.redaction import masked
-from eventide.sources.base import Source
 from eventide.sources.delta import DeltaRows
 from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
+from eventide.state.records import is_local
 from eventide.wording import span, words
 
 FREE, NEW, REFUSED, PARTS = "free", "needs a new generation", "refused", "by its parts"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.definition.source import Source
 from eventide.errors import DefinitionError, EventideError
-from eventide.sources.base import Source
 
 
 class SparkUnsupported(EventideError):

@@ -10,21 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.archive import newest_generation
-from eventide.engine.deliver import Deliverer, Outlet
-from eventide.engine.generations import NONE, fits, of_states, standing
-from eventide.engine.journal import RecordFiles
-from eventide.engine.ledger import Ledger
-from eventide.engine.microbatch import BatchResult
+from eventide.definition.output import Output
+from eventide.engine.batch.deliver import Deliverer, Outlet
+from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.results import Results, earlier, withdrawals
-from eventide.engine.store import Store
 from eventide.engine.tables import committed
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
 from eventide.sinks.base import Delivery, Held, Span, TableSink
 from eventide.sinks.shape import PaneShape
+from eventide.state.archive import newest_generation
+from eventide.state.generations import NONE, fits, of_states, standing
+from eventide.state.journal import RecordFiles
+from eventide.state.ledger import Ledger
+from eventide.state.store import Store
 
 
 @dataclass

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.generations import NONE, of_states, standing, take
-from eventide.engine.journal import Journal
-from eventide.engine.ledger import Ledger
-from eventide.engine.records import record_files
+from eventide.definition.output import Output
 from eventide.engine.results import Results, keep_backfilled, told_by, withdrawals
 from eventide.engine.run import Run
-from eventide.engine.store import Store
 from eventide.engine.tables import committed
 from eventide.errors import DefinitionError
 from eventide.model.time import MAX_TIME, plus
 from eventide.sinks.base import Delivery, Span, TableSink
 from eventide.sinks.shape import PaneShape
+from eventide.state.generations import NONE, of_states, standing, take
+from eventide.state.journal import Journal
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
+from eventide.state.store import Store
 
 
 @dataclass(frozen=True)

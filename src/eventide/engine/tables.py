@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.deliver import pane_shape
-from eventide.engine.journal import Journal
-from eventide.engine.ledger import Ledger
-from eventide.engine.records import record_files
-from eventide.engine.store import Store, attempt_in
+from eventide.definition.output import Output
+from eventide.engine.batch.deliver import pane_shape
 from eventide.errors import EventideError
 from eventide.model.window import Sliding
+from eventide.state.journal import Journal
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
+from eventide.state.store import Store, attempt_in
 
 
 class NothingYet(EventideError):

@@ -6,13 +6,14 @@ from collections import defaultdict
 
 import polars as pl
 
-from eventide.kernel.columns import POSITION, TIME, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import POSITION, TIME
 from eventide.kernel.judge import W
 from eventide.kernel.keys import hashable
 from eventide.model.time import plus
 
 
-def keep_first(rows: pl.DataFrame, kept: pl.DataFrame, shape: Shape) -> tuple[pl.DataFrame, pl.DataFrame]:
+def keep_first(rows: pl.DataFrame, kept: pl.DataFrame, shape: BoundPlan) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows (with W at their position) that are not duplicates, and what must be remembered of them.
 
     `kept` has the deduplication key and the event times of rows kept before.

@@ -1,7 +1,7 @@
 """Panes from partials: on time when W passes a window's end, early and late as the output's triggers say.
 
-The *book* holds, for each window and key of an output about which more was said than one on-time result, the last sequence, the
-values then standing, and how many rows they cover. A closed window that is not in the book has said its on-time result once.
+`said` holds, for each window and key of an output about which more was said than one on-time result, the last sequence, the values
+then standing, and how many rows they cover. A closed window that has no entry there has said its on-time result once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import END, OP, ROWS, SEEN, TIMING, UNSEEN, Shape
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import END, OP, ROWS, SEEN, TIMING, UNSEEN
 from eventide.kernel.condition import holds
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
@@ -39,10 +40,10 @@ class Moment:
 class Firing:
     """One output's panes of one batch, for one bucket of keys."""
 
-    shape: Shape
+    shape: BoundPlan
     output: OutputPlan
     moment: Moment
-    book: pl.DataFrame
+    said: pl.DataFrame
     joined: int | None = None
     """W when the output joined a run that had begun without it: windows that had closed by then have said nothing."""
     panes: list[pl.DataFrame] = field(default_factory=list)
@@ -107,7 +108,7 @@ class Firing:
             self._emit(self._wanting(self._merged(open_), trigger), EARLY)
 
     def _fire_due(self, stored: pl.DataFrame) -> None:
-        due = self.book.filter((pl.col(DUE) <= self.moment.clock) & (pl.col(END) <= self._now))
+        due = self.said.filter((pl.col(DUE) <= self.moment.clock) & (pl.col(END) <= self._now))
         if len(due):
             held = stored.join(due.select(self.by), on=self.by, how="semi", nulls_equal=True)
             admitted = held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
@@ -122,7 +123,7 @@ class Firing:
         if self.moment.now is None or isinstance(self.output.late, PerBatch | PerRow) or self.output.allowed == 0:
             return
         ending = (
-            self.book.filter(pl.col(END) <= self.moment.now - self.output.allowed) if self.moment.now != MAX_TIME else self.book
+            self.said.filter(pl.col(END) <= self.moment.now - self.output.allowed) if self.moment.now != MAX_TIME else self.said
         )
         if self.moment.before is not None:
             ending = ending.filter(pl.col(END) > self.moment.before - self.output.allowed)
@@ -134,8 +135,8 @@ class Firing:
         return aggregate.merge(partials, self.by, self.shape.plan.aggregates)
 
     def _imply(self, held: pl.DataFrame, touched: pl.DataFrame) -> None:
-        """Write into the book what closed windows said without an entry: their on-time result, once."""
-        unknown = touched.join(self.book.select(self.by), on=self.by, how="anti", nulls_equal=True)
+        """Enter what closed windows said without an entry: their on-time result, once."""
+        unknown = touched.join(self.said.select(self.by), on=self.by, how="anti", nulls_equal=True)
         if self.moment.before is None:
             return
         unknown = unknown.filter(pl.col(END) <= self.moment.before)
@@ -153,7 +154,7 @@ class Firing:
         """The windows that a trigger fires now; those with a timer and no firing yet are noted with the time they are due."""
         if merged.is_empty():
             return merged
-        known = self.book.select([*self.by, SEQUENCE, COVERED, DUE])
+        known = self.said.select([*self.by, SEQUENCE, COVERED, DUE])
         seen = merged.join(known, on=self.by, how="left", nulls_equal=True)
         fresh = pl.col(ROWS) - pl.col(COVERED).fill_null(0)
         if isinstance(trigger, EveryRows):
@@ -169,7 +170,7 @@ class Firing:
     def _to_say(self, merged: pl.DataFrame) -> pl.DataFrame:
         """The values that a firing would emit now: totals, or in a discarding output what came since the last."""
         names = [name for name, _ in self.shape.plan.aggregates]
-        return self._deltas(self._beside_book(self._finished(merged).drop(DUE), names), names)
+        return self._deltas(self._beside_said(self._finished(merged).drop(DUE), names), names)
 
     def _timed(self, merged: pl.DataFrame, seen: pl.DataFrame, trigger: Every | After, fresh: pl.Expr) -> pl.DataFrame:
         clock = self.moment.clock
@@ -191,18 +192,18 @@ class Firing:
         """Note windows under a timer or a count, keeping what they have said."""
         names = [name for name, _ in self.shape.plan.aggregates]
         entry = seen.select([*self.by, SEQUENCE, COVERED, due.cast(pl.Int64).alias(DUE)])
-        said = self.book.select([*self.by, *names])
+        said = self.said.select([*self.by, *names])
         entry = entry.join(said, on=self.by, how="left", nulls_equal=True)
         entry = entry.with_columns(pl.col(SEQUENCE).fill_null(-1), pl.col(COVERED).fill_null(0))
         self._note(entry)
 
     def _emit(self, merged: pl.DataFrame, timing: str) -> None:
-        """Panes for the windows whose result is new, and their entries in the book."""
+        """Panes for the windows whose result is new, and their entries."""
         if merged.is_empty():
             return
         names = [name for name, _ in self.shape.plan.aggregates]
         now = self._finished(merged)
-        both = self._beside_book(now.drop(DUE), names)
+        both = self._beside_said(now.drop(DUE), names)
         said = pl.col(SEQUENCE).fill_null(-1) >= 0
         if self.output.accumulation == DISCARDING:
             changed = pl.col(COVERED) > pl.col(f"__was_{COVERED}").fill_null(0)
@@ -223,9 +224,9 @@ class Firing:
         )
         self._note(entries if self._corrects else entries.filter(~pl.col(PLAIN)))
 
-    def _beside_book(self, now: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-        """Each result beside what the book says of its window; nearly always there is no book, and nothing to look up."""
-        was = self.book.select([*self.by, SEQUENCE, COVERED, DUE, *names]).rename({n: f"__was_{n}" for n in (*names, COVERED)})
+    def _beside_said(self, now: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+        """Each result beside what was said of its window; nearly always nothing was, and there is nothing to look up."""
+        was = self.said.select([*self.by, SEQUENCE, COVERED, DUE, *names]).rename({n: f"__was_{n}" for n in (*names, COVERED)})
         if len(was):
             return now.join(was, on=self.by, how="left", nulls_equal=True)
         return now.with_columns([pl.lit(None, dtype=kind).alias(n) for n, kind in was.schema.items() if n not in self.by])
@@ -250,15 +251,15 @@ class Firing:
     def _note(self, entries: pl.DataFrame) -> None:
         if entries.is_empty():
             return
-        known = entries.select(self.book.columns).cast(self.book.schema)
-        kept = self.book.join(known.select(self.by), on=self.by, how="anti", nulls_equal=True) if len(self.book) else self.book
-        self.book = pl.concat([kept, known])
+        known = entries.select(self.said.columns).cast(self.said.schema)
+        kept = self.said.join(known.select(self.by), on=self.by, how="anti", nulls_equal=True) if len(self.said) else self.said
+        self.said = pl.concat([kept, known])
         self.entries.append(known.with_columns(entries[PLAIN] if PLAIN in entries.columns else pl.lit(False).alias(PLAIN)))
 
     def new_entries(self) -> pl.DataFrame:
         """The last entry of each window that this batch wrote and that a later batch may ask for."""
         if not self.entries:
-            return self.book.head(0)
+            return self.said.head(0)
         last = pl.concat(self.entries).unique(self.by, keep="last", maintain_order=True).filter(~pl.col(PLAIN)).drop(PLAIN)
         if self.moment.now is not None:
             last = last.filter(pl.col(END) > self.moment.now - self.output.allowed)
@@ -276,8 +277,8 @@ def _without(now: list[object], before: list[object] | None) -> list[object]:
     return rest
 
 
-def empty_book(shape: Shape, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
-    """A book with nothing in it."""
+def nothing_said(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """What an output has said that has said nothing."""
     schema: dict[str, pl.DataType] = {END: pl.Int64(), **{k: kinds[k] for k in shape.keys}}
     schema |= {SEQUENCE: pl.Int64(), COVERED: pl.Int64(), DUE: pl.Int64(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
     return pl.DataFrame(schema=schema)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from eventide.kernel import aggregate
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import (
     ARRIVAL,
     BEHIND,
@@ -21,7 +22,6 @@ from eventide.kernel.columns import (
     SOURCE,
     TIME,
     UNSEEN,
-    Shape,
 )
 from eventide.kernel.grid import first_end, floor_end, last_end, last_threshold, own_end, slice_start
 from eventide.model.sweep import Step
@@ -72,7 +72,7 @@ def with_watermark(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return judged.drop("__step", "__grows", "__kind", "__since")
 
 
-def seen_by_windows(rows: pl.DataFrame, shape: Shape) -> pl.DataFrame:
+def seen_by_windows(rows: pl.DataFrame, shape: BoundPlan) -> pl.DataFrame:
     """Rows with their slice, the ends of their windows, and W reduced to the last threshold that it had passed."""
     window = shape.plan.window
     assert isinstance(window, Sliding)
@@ -85,14 +85,14 @@ def seen_by_windows(rows: pl.DataFrame, shape: Shape) -> pl.DataFrame:
     return ends.with_columns(pl.when(pl.col(SEEN) < pl.col("__first_end")).then(UNSEEN).otherwise(pl.col(SEEN)).alias(SEEN))
 
 
-def late_partials(rows: pl.DataFrame, shape: Shape) -> pl.DataFrame:
+def late_partials(rows: pl.DataFrame, shape: BoundPlan) -> pl.DataFrame:
     """Partials, by what W had passed, of the rows that at least one window of one output still takes."""
     widest = max(shape.plan.allowances)
     taken = rows.filter(pl.col("__last_end") > pl.col(SEEN) - widest)
     return aggregate.partial(taken, [SLICE, *shape.keys, SEEN], shape.plan.aggregates)
 
 
-def refused(rows: pl.DataFrame, shape: Shape, allowed: int) -> pl.DataFrame:
+def refused(rows: pl.DataFrame, shape: BoundPlan, allowed: int) -> pl.DataFrame:
     """The rows that missed a window under this allowed lateness, with the first and last end that missed them."""
     window = shape.plan.window
     assert isinstance(window, Sliding)
@@ -101,7 +101,7 @@ def refused(rows: pl.DataFrame, shape: Shape, allowed: int) -> pl.DataFrame:
     return late.with_columns(pl.col("__first_end").alias(MISSED_FIRST), last_missed.alias(MISSED_LAST))
 
 
-def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, int]:
+def verdict_counts(rows: pl.DataFrame, shape: BoundPlan, allowed: int) -> dict[str, int]:
     """Pairs of row and window by verdict, rows by their worst verdict, and late rows by cause."""
     window = shape.plan.window
     assert isinstance(window, Sliding)
@@ -125,20 +125,20 @@ def verdict_counts(rows: pl.DataFrame, shape: Shape, allowed: int) -> dict[str, 
     return {name: int(number) for name, number in facts.row(0, named=True).items()}
 
 
-def late_by_source(rows: pl.DataFrame, shape: Shape) -> dict[str, int]:
+def late_by_source(rows: pl.DataFrame, shape: BoundPlan) -> dict[str, int]:
     """How many rows of each source came after W had passed the end of their first window."""
     late = rows.filter(own_end(pl.col(TIME), shape.plan.window) <= pl.col(W))
     return {str(source): int(number) for source, number in late.group_by(SOURCE).len().iter_rows()}
 
 
-def pairs(rows: pl.DataFrame, shape: Shape) -> int:
+def pairs(rows: pl.DataFrame, shape: BoundPlan) -> int:
     """How many pairs of row and window there are to judge, counted by the windows of each row, whatever the verdicts."""
     window = shape.plan.window
     assert isinstance(window, Sliding)
     return int(rows.select(((pl.col("__last_end") - pl.col("__first_end")) // window.slide + 1).sum()).item() or 0)
 
 
-def windows_of(partials: pl.DataFrame, shape: Shape) -> pl.DataFrame:
+def windows_of(partials: pl.DataFrame, shape: BoundPlan) -> pl.DataFrame:
     """One row for each partial and each window that holds its slice, by the window's end."""
     window = shape.plan.window
     assert isinstance(window, Sliding)

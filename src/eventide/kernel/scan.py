@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from eventide.kernel import aggregate, exactsum
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.clock import LaneClock
-from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN, Shape
+from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN
 from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
 from eventide.kernel.keys import one_of_equals
 from eventide.model.event import LaneId, Position, least_arrival
@@ -18,7 +19,7 @@ from eventide.model.time import EARLIEST, LATEST, MAX_TIME, MIN_TIME, plus
 from eventide.model.window import Session, Sliding
 
 if TYPE_CHECKING:
-    from eventide.kernel.columns import Witness
+    from eventide.kernel.bound_plan import Witness
 
 MERGE_ABOVE = 500_000
 """Partials are merged when this many have gathered, so that memory follows the keys, not the rows."""
@@ -72,7 +73,7 @@ class LaneScanner:
     """Reads a lane's chunks in order."""
 
     def __init__(
-        self, shape: Shape, lane: LaneId, carry: LaneCarry, arrivals: Arrivals | None = None, witness: Witness | None = None
+        self, shape: BoundPlan, lane: LaneId, carry: LaneCarry, arrivals: Arrivals | None = None, witness: Witness | None = None
     ) -> None:
         self.shape = shape
         self.lane = lane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.definition import Output
+from eventide.definition.output import Output
 from eventide.errors import DefinitionError
 from eventide.kernel.sketch import KINDS as SKETCHED
 from eventide.model.time import MIN_TIME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.definition import Output
+from eventide.definition.output import Output
 from eventide.pipeline import Pipeline
 from eventide.reconcile.compare import quoted
 from eventide.reconcile.reconcile import closed_upto

@@ -7,21 +7,21 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.archive import archived_files
-from eventide.engine.journal import Journal
-from eventide.engine.records import record_files
-from eventide.engine.session import session_for
+from eventide.definition.output import Output
+from eventide.engine.spark_session import session_for
 from eventide.errors import DefinitionError
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
 from eventide.reconcile import compare, split
-from eventide.reconcile.books import Books, Hook
 from eventide.reconcile.compare import ADDED, FOLDED, PERIODS, Scope
+from eventide.reconcile.corrections import CorrectionsTable, Hook
 from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
+from eventide.state.archive import archived_files
+from eventide.state.journal import Journal
+from eventide.state.records import record_files
 
 OWN = frozenset({"window_id", "window_start", "window_end", "window_day", "rows", "run_id", "late_rows"})
 EMPTY = ("window_id", "window_start", "window_end", "sequence", "op", "timing")
@@ -87,9 +87,9 @@ def reconcile(
     if what == "archive" or (what == "outside" and not report.lines[0].values):
         report = replace(report, strange=found.where("rows = 0").count())
     if isinstance(chosen.sink, SqlSink):
-        books = Books(chosen, by)
-        corrected = books.write(found.toArrow(), (scope.first_day, scope.last_day), hook)
-        table, view = books.table, books.view
+        kept = CorrectionsTable(chosen, by)
+        corrected = kept.write(found.toArrow(), (scope.first_day, scope.last_day), hook)
+        table, view = kept.table, kept.view
     return Reconciliation(run_id, chosen.name, found, corrected, report, table, view, horizon)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.definition import Aggregation, Output, Stream
+from eventide.definition.output import Output
+from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.backfill import from_archive
+from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
-from eventide.engine.union import united
 from eventide.errors import DefinitionError
 from eventide.model import aggregate
 from eventide.model.policy import Divert, LatePolicy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.definition import Output
-from eventide.engine.eventtimes import PER_UNIT
+from eventide.definition.output import Output
+from eventide.engine.feeds.event_times import PER_UNIT
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.definition.source import ahead, idle, skew
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import ahead, idle, skew
 from eventide.sources.frame import FrameSource
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eventide.definition.source import Source, ahead, idle, skew
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle, skew
 from eventide.sources.filenames import FORMATS
 from eventide.sources.formats import ddl_columns
 

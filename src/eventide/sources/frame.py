@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventide.definition.source import Source, ahead, idle, skew
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle, skew
 
 
 @without_secrets
@@ -30,7 +30,6 @@ class FrameSource(Source):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What it was declared with."""
         return self.connectors
 
     def opened(self, spark: Any) -> Any:

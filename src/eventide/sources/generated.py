@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from eventide.definition.source import idle
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration, duration
 from eventide.model.watermark import Strategy
-from eventide.sources.base import idle
 from eventide.sources.frame import FrameSource
 
 

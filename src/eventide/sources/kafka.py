@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from eventide.definition.source import Source, ahead, idle, skew
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.base import Source, ahead, idle, skew
 from eventide.sources.formats import Format, ddl_columns
 
 TUNED = {
@@ -58,7 +58,6 @@ class KafkaSource(Source):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Spark's Kafka connector."""
         return ("kafka",)
 
     @property

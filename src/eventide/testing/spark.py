@@ -13,7 +13,7 @@ from eventide.model.plan import Plan
 from eventide.model.window import Session
 
 if TYPE_CHECKING:
-    from eventide.engine.microbatch import Engine
+    from eventide.engine.batch.microbatch import Engine
     from eventide.testing.transcript import Step
 
 LANE_ID = (0, "0")
@@ -21,8 +21,8 @@ LANE_ID = (0, "0")
 
 def through_spark(plan: Plan, steps: Sequence[Step]) -> list[tuple[list[Pane], list[LateRow]]]:
     """Run the steps as micro-batches on a local Spark session."""
-    from eventide.engine.runner import SparkRunner
-    from eventide.engine.session import local_session
+    from eventide.engine.batch.runner import SparkRunner
+    from eventide.engine.spark_session import local_session
 
     with tempfile.TemporaryDirectory(prefix="eventide-replay-") as root:
         return through_engine(plan, steps, root, SparkRunner(local_session()))
@@ -32,13 +32,13 @@ def through_engine(plan: Plan, steps: Sequence[Step], root: str, runner: Any) ->
     """Run the steps as micro-batches of the engine, with tasks run by a given runner."""
     import polars as pl
 
-    from eventide.engine.ledger import Ledger
-    from eventide.engine.microbatch import BatchInput, Engine
-    from eventide.engine.store import Store
-    from eventide.kernel.columns import Shape
+    from eventide.engine.batch.microbatch import BatchInput, Engine
+    from eventide.kernel.bound_plan import BoundPlan
+    from eventide.state.ledger import Ledger
+    from eventide.state.store import Store
 
     kinds = {"key": pl.String(), "value": _value_kind(steps)}
-    engine = Engine(Shape(plan, ("key",), (), 2), kinds, (True,), Store(root), runner)
+    engine = Engine(BoundPlan(plan, ("key",), (), 2), kinds, (True,), Store(root), runner)
     ledger, clock, said = engine.first_ledger(), 0, []
     for number, step in enumerate(steps):
         if step.restore:
@@ -55,7 +55,7 @@ def through_engine(plan: Plan, steps: Sequence[Step], root: str, runner: Any) ->
 
 
 def _scan(engine: Engine, ledger: Any, number: int, clock: int, events: Sequence[Event], kinds: dict[str, Any]) -> list[Any]:
-    from eventide.engine.scanning import LaneAccount
+    from eventide.engine.batch.lane_task import LaneAccount
     from eventide.kernel.scan import Arrivals, LaneCarry
 
     if not events:
@@ -68,7 +68,7 @@ def _scan(engine: Engine, ledger: Any, number: int, clock: int, events: Sequence
 def _scan_events(
     shape: Any, store: Any, number: int, carry: Any, arrivals: Any, events: list[Event], kinds: dict[str, Any]
 ) -> str:
-    from eventide.engine.scanning import scan_lane
+    from eventide.engine.batch.lane_task import scan_lane
 
     return scan_lane(shape, store, number, LANE_ID, carry, arrivals, [event_chunk(events, kinds)]).to_json()
 

@@ -1,0 +1,136 @@
+"""An output as a plain value, checked where it is written: one reading of an aggregation, with its own late policy, triggers and sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eventide.errors import DefinitionError, LossWarning
+from eventide.model.aggregate import ADDITIVE
+from eventide.model.plan import OutputPlan, Plan, SourcePlan
+from eventide.model.policy import ACCUMULATIONS, DISCARDING, RETRACTING, LatePolicy
+from eventide.model.time import show_duration
+from eventide.model.trigger import (
+    After,
+    AtExpiry,
+    EarlyTrigger,
+    Every,
+    EveryRows,
+    LateTrigger,
+    PerBatch,
+    PerRow,
+    When,
+)
+from eventide.model.window import Session, Sliding
+from eventide.redaction import warn_of
+
+if TYPE_CHECKING:
+    from eventide.definition.source import Source
+    from eventide.definition.stream import Aggregation
+
+
+@dataclass(frozen=True)
+class Output:
+    """One reading of the aggregation, with its own late policy, triggers and sink."""
+
+    name: str
+    aggregation: Aggregation
+    sink: Any
+    late: LatePolicy
+    early: EarlyTrigger | None
+    late_firing: LateTrigger
+    accumulation: str
+
+    def check(self) -> None:
+        """Refuse what contradicts itself; warn of what loses rows, naming the loss."""
+        if not self.name or "/" in self.name or self.name.startswith("."):
+            raise DefinitionError(f'an output is called {self.name!r}; give it a name without slashes, such as "dashboard".')
+        if not isinstance(self.late, LatePolicy):
+            raise DefinitionError(
+                f"output {self.name!r}: late={self.late!r}; use drop(), accumulate(…), retract(…) or divert(…)."
+            )
+        if self.early is not None and not isinstance(self.early, Every | After | EveryRows | When):
+            raise DefinitionError(
+                f"output {self.name!r}: early={self.early!r}; use every(…), after(…), every_rows(…) or when(…)."
+            )
+        if not isinstance(self.late_firing, PerBatch | PerRow | EveryRows | Every | After | AtExpiry):
+            raise DefinitionError(
+                f"output {self.name!r}: late_firing={self.late_firing!r}; use per_batch(), per_row() or every_rows(…)."
+            )
+        self._check_accumulation()
+        self._check_sink()
+        self._warn_of_state()
+
+    def _check_accumulation(self) -> None:
+        if self.accumulation not in ACCUMULATIONS:
+            raise DefinitionError(
+                f"output {self.name!r}: accumulation={self.accumulation!r}; use one of {', '.join(ACCUMULATIONS)}."
+            )
+        if self.accumulation != DISCARDING:
+            return
+        if self.late.retracts:
+            raise DefinitionError(
+                f"output {self.name!r}: retract(…) withdraws totals, but a discarding output never states one. Use accumulate(…)."
+            )
+        for name, what in self.aggregation.aggregates:
+            if what.kind not in ADDITIVE:
+                raise DefinitionError(
+                    f"output {self.name!r}: deltas of {what.kind} ({name!r}) do not add up, so no reader could put them together. "
+                    f"A discarding output may carry {', '.join(sorted(ADDITIVE))}."
+                )
+
+    def _check_sink(self) -> None:
+        able = getattr(self.sink, "capabilities", None)
+        if self.sink is None or able is None:
+            return
+        moves = self.accumulation == RETRACTING or (
+            isinstance(self.aggregation.window, Session) and self.accumulation != DISCARDING
+        )
+        if moves and not able.retract:
+            warn_of(
+                f"output {self.name!r}: results are withdrawn, but {type(self.sink).__name__} cannot take a retraction: withdrawn results "
+                "would stand there for ever. Use a sink with upserts (sqlite, postgres, …), or accumulate(…) over fixed windows.",
+                LossWarning,
+            )
+        if self.late.refused is not None and self.late.refused.to is not None and not self.late.refused.to.capabilities.append:
+            raise DefinitionError(
+                f"output {self.name!r}: late rows are diverted to {type(self.late.refused.to).__name__}, which cannot hold rows. "
+                "Use parquet(…), kafka_topic(…) or a SQL sink."
+            )
+
+    def _warn_of_state(self) -> None:
+        window = self.aggregation.window
+        if isinstance(window, Sliding) and self.late.allowed:
+            factor = 1 + self.late.allowed / window.size
+            if factor >= 10:
+                warn_of(
+                    f"output {self.name!r}: an allowed lateness of {show_duration(self.late.allowed)} on windows of "
+                    f"{show_duration(window.size)} keeps {factor:.0f} times the state. `eventide tune` shows what less would cost.",
+                    LossWarning,
+                )
+
+
+def plan_of(aggregation: Aggregation, outputs: tuple[Output, ...], when_all_idle: str, generation: int) -> Plan:
+    """The meaning of a definition, without its sources and sinks."""
+    return Plan(
+        sources=tuple(SourcePlan(s.watermark, (), s.idle_after) for s in aggregation.stream.sources),
+        window=aggregation.window,
+        aggregates=aggregation.aggregates,
+        outputs=tuple(OutputPlan(o.name, o.late.allowed, o.accumulation, o.early, o.late_firing) for o in outputs),
+        dedupe_within=aggregation.stream.dedupe_within,
+        when_all_idle=when_all_idle,
+        generation=generation,
+    )
+
+
+def warn_of_idleness(sources: tuple[Source, ...], outputs: tuple[Output, ...]) -> None:
+    """The classic silent loss: a lane that comes back after idle_after finds its windows gone."""
+    for source in sources:
+        for output in outputs:
+            if source.idle_after is not None and source.idle_after > output.late.allowed and output.late.may_lose_rows:
+                warn_of(
+                    f"source {source.name!r} may fall idle after {show_duration(source.idle_after)}, but output {output.name!r} allows only "
+                    f"{show_duration(output.late.allowed)}: what a lane brings when it comes back is dropped, up to "
+                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
+                    LossWarning,
+                )

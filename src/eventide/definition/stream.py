@@ -1,0 +1,122 @@
+"""Streams, windows and aggregations as plain values, checked where they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from eventide.definition.output import Output
+from eventide.errors import DefinitionError
+from eventide.model.aggregate import Aggregate
+from eventide.model.policy import ACCUMULATING, RETRACTING, LatePolicy
+from eventide.model.time import Duration, duration
+from eventide.model.trigger import PER_BATCH, EarlyTrigger, LateTrigger
+from eventide.model.window import Session, Sliding, Window
+
+if TYPE_CHECKING:
+    from eventide.definition.source import Source
+
+OURS = "__"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One or more sources as one stream; each keeps its own clock, and the slowest holds W."""
+
+    sources: tuple[Source, ...]
+    dedupe_keys: tuple[str, ...] = ()
+    dedupe_within: int | None = None
+
+    def __post_init__(self) -> None:
+        names = [source.name for source in self.sources]
+        for name in names:
+            if names.count(name) > 1:
+                raise DefinitionError(f"two sources are called {name!r}; give each its own name.")
+
+    def dedupe(self, *keys: str, within: Duration) -> Stream:
+        """Keep the first of equal events, by arrival, within a span of event time."""
+        if not keys:
+            raise DefinitionError(
+                'dedupe() names no column; say which columns make two events the same, as in dedupe("txn_id", …).'
+            )
+        self._known(keys, "dedupe")
+        return replace(self, dedupe_keys=keys, dedupe_within=duration(within, what="dedupe(within=…)"))
+
+    def window(self, window: Window, by: str | tuple[str, ...] | list[str] = ()) -> Windowed:
+        """Cut the events into windows, for each key; without a key there is one result for each window."""
+        if not isinstance(window, Sliding | Session):
+            raise DefinitionError(f'window({window!r}): use tumbling("1 minute"), sliding(…) or session(…).')
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        self._known(keys, "by")
+        return Windowed(self, window, keys)
+
+    def _known(self, columns: tuple[str, ...], where: str) -> None:
+        for source in self.sources:
+            for column in columns:
+                if source.columns is not None and not (source.transforms or source.maps) and column not in source.columns:
+                    raise DefinitionError(
+                        f"{where}: source {source.name!r} has no column {column!r}. Its columns are {', '.join(source.columns)}."
+                    )
+        for column in columns:
+            if column.startswith(OURS):
+                raise DefinitionError(
+                    f"{where}: the column {column!r} begins with two underscores, which Eventide keeps for itself."
+                )
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A stream cut into windows, waiting for its aggregates."""
+
+    stream: Stream
+    window: Window
+    keys: tuple[str, ...]
+
+    def agg(self, **aggregates: Aggregate) -> Aggregation:
+        """What to compute over each window and key."""
+        if not aggregates:
+            raise DefinitionError("agg() computes nothing; name at least one aggregate, as in agg(n=count()).")
+        for name, what in aggregates.items():
+            if not isinstance(what, Aggregate):
+                raise DefinitionError(f'agg({name}={what!r}): give an aggregate, such as sum("amount") or count().')
+            if name in self.keys:
+                raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
+            self.stream._known(what.columns, f"agg({name}=…)")
+        return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One windowed aggregation, which any number of outputs may read, each in its own way."""
+
+    stream: Stream
+    window: Window
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    def to(
+        self,
+        name: str,
+        sink: Any = None,
+        *,
+        late: LatePolicy,
+        early: EarlyTrigger | None = None,
+        late_firing: LateTrigger = PER_BATCH,
+        accumulation: str | None = None,
+    ) -> Output:
+        """An output: a name, a sink (none: only the pipeline's own tables), and what it does with late rows."""
+        output = Output(
+            name, self, sink, late, early, late_firing, accumulation or (RETRACTING if late.retracts else ACCUMULATING)
+        )
+        output.check()
+        return output
+
+
+def merge(*sources: Source) -> Stream:
+    """Several sources into one stream, each with its own watermark; W is the least of them.
+
+    All must have the same columns after their transforms.
+    """
+    if not sources:
+        raise DefinitionError("merge() needs at least one source.")
+    return Stream(tuple(sources))

@@ -1,0 +1,1 @@
+"""One micro-batch: read, advance, settle, deliver."""

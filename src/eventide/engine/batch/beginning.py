@@ -1,0 +1,116 @@
+"""What decides a batch, as its journal record has it: clock, offsets, files, how far each lane was read, and under which definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from eventide.engine.feeds.landed import LandedFile
+from eventide.errors import SourceError
+from eventide.model.event import LaneId
+from eventide.state.journal import JournalError
+
+
+class FileChanged(SourceError):
+    """A file that a batch was begun with is no longer the same."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Everything that a batch depends on beside the rows themselves. A batch that is run again uses it, and nothing newer."""
+
+    clock: int
+    generation: int
+    definition: str
+    """A digest of the definition that the batch was begun by."""
+    offsets: list[Any] = field(default_factory=list)
+    """How far Spark's sources were read, as Spark noted it."""
+    landed: dict[int, list[LandedFile]] = field(default_factory=dict)
+    """For each source of files, those of this batch."""
+    lanes: frozenset[LaneId] = frozenset()
+    """Lanes that the sources know of, heard or not."""
+    at_end: frozenset[LaneId] = frozenset()
+    """Lanes read up to the clock."""
+    unsure: frozenset[int] = frozenset()
+    """Sources that cannot tell how far they were read."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """What each source remembers after this batch."""
+    drain: bool = False
+    read_to: dict[LaneId, int] = field(default_factory=dict)
+    """Lanes that are not at their end, and the time up to which all that could be seen of them was read."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "clock": self.clock,
+            "generation": self.generation,
+            "definition": self.definition,
+            "offsets": self.offsets,
+            "landed": {
+                str(i): [[f.path, f.modified, f.lane, f.size, f.fault] for f in files] for i, files in self.landed.items()
+            },
+            "lanes": sorted(self.lanes),
+            "at_end": sorted(self.at_end),
+            "unsure": sorted(self.unsure),
+            "memory": self.memory,
+            "drain": self.drain,
+            "read_to": sorted([*lane, to] for lane, to in self.read_to.items()),
+        }
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Beginning:
+        """Back from the journal."""
+        return cls(
+            raw["clock"],
+            raw["generation"],
+            raw["definition"],
+            raw["offsets"],
+            {int(i): [LandedFile(*facts) for facts in files] for i, files in raw["landed"].items()},
+            frozenset((source, lane) for source, lane in raw["lanes"]),
+            frozenset((source, lane) for source, lane in raw["at_end"]),
+            frozenset(raw["unsure"]),
+            raw["memory"],
+            raw["drain"],
+            {(source, lane): to for source, lane, to in raw["read_to"]},
+        )
+
+    def check_again(self, number: int, definition: str, offsets: list[Any], landed: dict[int, list[LandedFile]]) -> None:
+        """Stop where a batch that may have been delivered would now be made of something else."""
+        if self.definition != definition:
+            raise JournalError(
+                f"batch {number} was being delivered when its run ended, and the definition has changed since: run again by the new one, it "
+                "would put other results under numbers that sinks have already. Run the definition as it was once more, until it has caught "
+                "up; then change it. Or start over with a new generation: eventide run FILE --start-over."
+            )
+        if self.offsets != offsets:
+            raise JournalError(
+                f"batch {number} was being delivered when its run ended, read up to {self.offsets}, but Spark's checkpoint now says "
+                f"{offsets}. Nothing was overwritten. Restore the checkpoint beside the journal, or start over with a new generation: "
+                "eventide run FILE --start-over."
+            )
+        for index, files in self.landed.items():
+            _refuse_changes(number, files, {file.path: file for file in landed.get(index, [])})
+
+    def check_faults(self, number: int, landed: dict[int, list[LandedFile]]) -> None:
+        """Stop where a file that could be read when the batch was begun no longer can."""
+        for index, files in self.landed.items():
+            for was, file in zip(files, landed[index], strict=True):
+                if file.fault != was.fault:
+                    raise FileChanged(
+                        f"batch {number} was being delivered when its run ended, and {file.path}, one of its files, could be read then; now "
+                        f"{file.fault}. Run again, the batch would not be the one that sinks have parts of. Put the file back as it was, or "
+                        "start over with a new generation: eventide run FILE --start-over."
+                    )
+
+
+def _refuse_changes(number: int, begun: list[LandedFile], now: dict[str, LandedFile]) -> None:
+    for file in begun:
+        if file.fault is not None:
+            continue  # it is a dead letter, whatever became of it since
+        if file.path not in now or now[file.path].size != file.size:
+            found = f"it has {now[file.path].size}" if file.path in now and now[file.path].fault is None else "it is gone"
+            raise FileChanged(
+                f"batch {number} was being delivered when its run ended, and {file.path}, one of its files, had {file.size} bytes then; now "
+                f"{found}. Run again, the batch would not be the one that sinks have parts of. Put the file back as it was, or start over "
+                "with a new generation: eventide run FILE --start-over."
+            )

@@ -1,0 +1,364 @@
+"""The settling on a worker, for one bucket of keys: judge the rows that the sweep has passed, and fire what is due."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from eventide.engine.batch.conservation import check_merge
+from eventide.engine.batch.lane_task import by_bucket
+from eventide.engine.batch.panes import pane_table
+from eventide.kernel import aggregate, dedupe, judge
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import (
+    ARRIVAL,
+    BEHIND,
+    END,
+    LANE,
+    MISSED_FIRST,
+    MISSED_LAST,
+    OFFSET,
+    OP,
+    POSITION,
+    SEEN,
+    SLICE,
+    SOURCE,
+    TIME,
+    TIMING,
+    UNSEEN,
+    dated,
+    instant,
+    swept_between,
+)
+from eventide.kernel.fire import DUE, ORDER, Firing, Moment, nothing_said
+from eventide.kernel.grid import last_end
+from eventide.kernel.session_windows import SessionFiring, empty_sessions
+from eventide.model.event import Position
+from eventide.model.plan import OutputPlan
+from eventide.model.sweep import Step
+from eventide.model.time import MAX_TIME
+from eventide.model.trigger import PerBatch, PerRow
+from eventide.model.window import Session, Sliding
+from eventide.sinks.shape import aside
+from eventide.state.store import Part, Store
+
+COMPACT_ABOVE = 8
+"""When more parts than this are read together they are merged into one."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What every bucket must know of the batch."""
+
+    number: int
+    moment: Moment
+    steps: tuple[Step, ...]
+    after: Position | None
+    upto: Position
+    diverts: tuple[bool, ...]
+    """Whether each output keeps the rows that it refuses."""
+    kinds: dict[str, pl.DataType]
+    """The user's columns and their types."""
+    joined: dict[str, int | None] = field(default_factory=dict)
+    """W when an output joined that was not there from the start."""
+
+
+@dataclass
+class BucketAccount:
+    """What the driver hears of one bucket."""
+
+    bucket: int
+    added: list[Part] = field(default_factory=list)
+    dropped: list[Part] = field(default_factory=list)
+    panes: list[tuple[int, str, int]] = field(default_factory=list)
+    """(output, file, rows)."""
+    late: list[tuple[int, str, int]] = field(default_factory=list)
+    counts: list[dict[str, int]] = field(default_factory=list)
+    judged: int = 0
+    late_by_source: dict[str, int] = field(default_factory=dict)
+    pairs: int = 0
+    """Pairs of row and window that were judged."""
+    duplicates: int = 0
+    waiting: int = 0
+    """Rows kept that lie beyond the sweep, counted where they are stored."""
+
+    def to_json(self) -> str:
+        """One line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> BucketAccount:
+        """The account back from its line."""
+        raw = json.loads(text)
+        for name in ("added", "dropped"):
+            raw[name] = [Part(**p) for p in raw[name]]
+        for name in ("panes", "late"):
+            raw[name] = [tuple(p) for p in raw[name]]
+        return cls(**raw)
+
+
+class Settling:
+    """One bucket in one batch."""
+
+    def __init__(self, shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> None:
+        self.shape, self.store, self.batch, self.bucket = shape, store, batch, bucket
+        self.parts: dict[str, list[Part]] = {}
+        for part in parts:
+            self.parts.setdefault(part.kind, []).append(part)
+        self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs])
+
+    def run(self) -> BucketAccount:
+        """Judge, store and fire."""
+        rows = self._swept_rows()
+        self.account.judged += len(rows)
+        self.account.late_by_source = judge.late_by_source(rows, self.shape)
+        if isinstance(self.shape.plan.window, Session):
+            self._sessions(rows)
+        else:
+            self._windows(rows)
+        return self.account
+
+    def _swept_rows(self) -> pl.DataFrame:
+        """The rows whose turn has come: those deduplicated already carry W; the others meet W's steps here."""
+        kind = "firsts" if self.shape.plan.dedupe_within is not None else "rows"
+        kept = self.store.read(self.parts.get(kind, []))
+        self.account.waiting = beyond(self.batch, kept)
+        return swept_rows(self.shape, self.batch, kept)
+
+    def _windows(self, rows: pl.DataFrame) -> None:
+        shape, plan = self.shape, self.shape.plan
+        seen = judge.seen_by_windows(rows, shape)
+        self.account.pairs += judge.pairs(seen, shape)
+        for index, output in enumerate(plan.outputs):
+            self.account.counts[index] = judge.verdict_counts(seen, shape, output.allowed)
+            if self.batch.diverts[index]:
+                self._divert(index, judge.refused(seen, shape, output.allowed))
+        fresh = judge.late_partials(seen, shape)
+        self._add("partial", self._needed(fresh), SLICE)
+        late = self._ordered_late(seen, fresh)
+        self._fire(fresh, late)
+
+    def _ordered_late(self, seen: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
+        """This batch's late partials by window; each row apart where an output fires for every row."""
+        shape = self.shape
+        if not any(isinstance(o.late, PerRow) and o.allowed for o in shape.plan.outputs):
+            return judge.windows_of(fresh.filter(pl.col(SEEN) != UNSEEN), shape).with_columns(
+                pl.lit(0, dtype=pl.Int64).alias(ORDER)
+            )
+        rows = seen.filter((pl.col(SEEN) != UNSEEN) & (pl.col("__last_end") > pl.col(SEEN) - max(shape.plan.allowances)))
+        rows = rows.sort(POSITION).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER))
+        apart = aggregate.partial(rows, [SLICE, *shape.keys, SEEN, ORDER], shape.plan.aggregates)
+        return judge.windows_of(apart, shape)
+
+    def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame) -> None:
+        said = [self._said(index) for index in range(len(self.shape.plan.outputs))]
+        low, high = self._scope(late, said)
+        parts = [p for p in self.parts.get("partial", []) if p.high >= low and p.low <= high] if low <= high else []
+        frames = self.store.read(parts)
+        on_time = fresh.filter(pl.col(SEEN) == UNSEEN)
+        if len(parts) > COMPACT_ABOVE:
+            by = [SLICE, *self.shape.keys, SEEN]
+            merged = aggregate.merge(pl.concat(frames, how="diagonal_relaxed"), by, self.shape.plan.aggregates)
+            check_merge(frames, merged, self.batch.number)
+            self._add("partial", self._needed(merged), SLICE)
+            self.account.dropped += parts
+            frames = [merged]
+        frames = [f for f in [*frames, on_time] if len(f)]
+        stored = pl.concat(frames, how="diagonal_relaxed") if frames else fresh.head(0)
+        stored = judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
+        for index, output in enumerate(self.shape.plan.outputs):
+            firing = Firing(self.shape, output, self.batch.moment, said[index], self.batch.joined.get(output.name))
+            firing.run(stored, late)
+            self._write_panes(index, firing)
+            self._add("book", firing.new_entries(), END, output=output.name)
+
+    def _write_panes(self, index: int, firing: Firing) -> None:
+        window = self.shape.plan.window
+        if not firing.panes or not isinstance(window, Sliding):
+            return
+        panes = pl.concat(firing.panes, how="diagonal_relaxed").with_columns((pl.col(END) - window.size).alias("__start"))
+        self._panes(index, panes)
+
+    def _panes(self, index: int, panes: pl.DataFrame) -> None:
+        table = pane_table(panes, self.shape, self.batch.moment.clock)
+        name = self.shape.plan.outputs[index].name
+        path = self.store.write_table(f"panes/{name}", self.batch.number, self._part, table)
+        self.account.panes.append((index, path, len(table)))
+
+    def _scope(self, late: pl.DataFrame, said: list[pl.DataFrame]) -> tuple[int, int]:
+        """The slices that anything fired in this batch can need, as a range."""
+        window, moment, plan = self.shape.plan.window, self.batch.moment, self.shape.plan
+        assert isinstance(window, Sliding)
+        ends: list[tuple[int, int]] = []
+        if moment.now is not None and moment.now != moment.before:
+            ends.append((UNSEEN if moment.before is None else moment.before + 1, moment.now))
+        if len(late):
+            ends.append((int(late[END].min()), int(late[END].max())))  # type: ignore[arg-type]
+        if any(o.early is not None for o in plan.outputs):
+            ends.append((UNSEEN if moment.now is None else moment.now, MAX_TIME - window.size))
+        for output, entries in zip(plan.outputs, said, strict=True):
+            ends += self._awaited(output, entries)
+        if not ends:
+            return (0, -1)
+        low = min(low for low, _ in ends)
+        return (low if low == UNSEEN else low - window.size, max(high for _, high in ends))
+
+    def _awaited(self, output: OutputPlan, said: pl.DataFrame) -> list[tuple[int, int]]:
+        """Windows whose late rows a trigger holds back, and whose time or end has come."""
+        moment = self.batch.moment
+        if moment.now is None or isinstance(output.late, PerBatch | PerRow) or not output.allowed or said.is_empty():
+            return []
+        ripe = said.filter((pl.col(DUE) <= moment.clock) | (pl.col(END) <= moment.now - output.allowed))
+        return [(int(ripe[END].min()), int(ripe[END].max()))] if len(ripe) else []  # type: ignore[arg-type]
+
+    def _said(self, index: int) -> pl.DataFrame:
+        empty = nothing_said(self.shape, self._finished_kinds())
+        output = self.shape.plan.outputs[index]
+        parts = sorted((p for p in self.parts.get("book", []) if p.output == output.name), key=lambda p: p.batch)
+        if not parts:
+            return empty
+        by = [END, *self.shape.keys]
+        said = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").unique(by, keep="last", maintain_order=True)
+        before = self.batch.moment.before
+        if before is not None:
+            said = said.filter(pl.col(END) > before - output.allowed)
+        if len(parts) > COMPACT_ABOVE:
+            self.account.dropped += parts
+            self._add("book", said, END, output=output.name)
+        return said
+
+    def _finished_kinds(self) -> dict[str, pl.DataType]:
+        return finished_kinds(self.shape, self.batch.kinds)
+
+    def _needed(self, partials: pl.DataFrame) -> pl.DataFrame:
+        """Partials that a later batch may still ask for."""
+        window, now = self.shape.plan.window, self.batch.moment.now
+        if now is None or not isinstance(window, Sliding):
+            return partials
+        return partials.filter(last_end(pl.col(SLICE), window) > now - max(self.shape.plan.allowances))
+
+    def _sessions(self, rows: pl.DataFrame) -> None:
+        self.account.pairs += len(rows)
+        for index, output in enumerate(self.shape.plan.outputs):
+            firing = SessionFiring(self.shape, output, self.batch.moment)
+            parts = [p for p in self.parts.get("sessions", []) if p.output == output.name]
+            empty = empty_sessions(self.shape, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
+            state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
+            if rows.is_empty() and state.is_empty():
+                continue
+            self._add("sessions", firing.run(rows, state), END, output=output.name)
+            self.account.dropped += parts
+            rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
+            self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
+            if firing.panes:
+                self._panes(index, session_panes(firing, self.shape, self._finished_kinds()))
+            if self.batch.diverts[index] and firing.refused:
+                missed = rows[sorted(firing.refused)].with_columns(
+                    (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_FIRST),  # type: ignore[union-attr]
+                    (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_LAST),  # type: ignore[union-attr]
+                    pl.col(judge.W).alias(SEEN),
+                )
+                self._divert(index, missed)
+
+    def _divert(self, index: int, rows: pl.DataFrame) -> None:
+        if rows.is_empty():
+            return
+        name = self.shape.plan.outputs[index].name
+        table = late_rows(rows, self.shape.plan.generation)
+        path = self.store.write_table(f"late/{name}", self.batch.number, self._part, table)
+        self.account.late.append((index, path, len(table)))
+
+    @property
+    def _part(self) -> str:
+        """Each output has at most one file of panes and one of late rows from each bucket."""
+        return f"bucket-{self.bucket:05d}"
+
+    def _add(self, kind: str, frame: pl.DataFrame, about: str, output: str = "") -> None:
+        self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)
+
+
+def swept_rows(shape: BoundPlan, batch: Batch, kept: list[pl.DataFrame]) -> pl.DataFrame:
+    """The rows kept that lie between two sweeps, each with W at its own position."""
+    frames = [f.filter(swept_between(batch.after, batch.upto)) for f in kept]
+    rows = pl.concat(frames, how="diagonal_relaxed") if frames else empty_rows(shape, batch.kinds)
+    if judge.W in rows.columns:
+        return rows
+    return judge.with_watermark(rows, judge.steps_frame(batch.steps))
+
+
+def beyond(batch: Batch, kept: list[pl.DataFrame]) -> int:
+    """How many of the rows kept lie beyond the sweep, and go on waiting."""
+    return sum(f.select((~swept_between(None, batch.upto)).sum()).item() for f in kept)
+
+
+def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
+    """For one bucket of deduplication keys: the first of equal rows goes on, to the bucket of its own key."""
+    account = BucketAccount(bucket)
+    waiting = store.read(p for p in parts if p.kind == "rows")
+    account.waiting = beyond(batch, waiting)
+    rows = swept_rows(shape, batch, waiting)
+    kept_parts = [p for p in parts if p.kind == "kept"]
+    empty = empty_rows(shape, batch.kinds).select([*shape.dedupe, TIME])
+    kept = pl.concat([empty, *store.read(kept_parts)], how="vertical_relaxed")
+    if rows.is_empty() and kept.is_empty():
+        return account
+    firsts, kept = dedupe.keep_first(rows, kept, shape)
+    kept = dedupe.forget(kept, batch.moment.now, shape.plan.dedupe_within or 0)
+    account.duplicates = len(rows) - len(firsts)
+    account.added += store.write("kept", batch.number, [(bucket, kept)], about=TIME)
+    account.added += store.write("firsts", batch.number, by_bucket(firsts, shape.keys, shape.buckets), about=ARRIVAL)
+    account.dropped += kept_parts
+    return account
+
+
+def empty_rows(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """No rows, with all their columns."""
+    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64()}
+    return pl.DataFrame(schema={**kinds, **own, BEHIND: pl.Boolean()})
+
+
+def empty_partials(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """No partials, with all their columns."""
+    rows = empty_rows(shape, kinds).with_columns(pl.lit(0, dtype=pl.Int64).alias(SLICE), pl.lit(0, dtype=pl.Int64).alias(SEEN))
+    return aggregate.partial(rows, [SLICE, *shape.keys, SEEN], shape.plan.aggregates)
+
+
+def finished_kinds(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """The types of keys and of finished aggregates."""
+    done = aggregate.finish(empty_partials(shape, kinds), shape.plan.aggregates)
+    return dict(done.schema)
+
+
+def session_panes(firing: SessionFiring, shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """The panes of sessions as a table."""
+    schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in shape.keys}, "__sequence": pl.Int64()}
+    schema |= {OP: pl.String(), TIMING: pl.String(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
+    return pl.DataFrame(firing.panes, schema=schema)
+
+
+def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
+    """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed.
+
+    A column of ours steps aside where the row has one of its name, as the rows of another pipeline's late stream do.
+    """
+    own = [c for c in rows.columns if not c.startswith("__")]
+    return rows.sort(POSITION).select(
+        *own,
+        *[
+            value.alias(aside(name, own))
+            for name, value in {
+                "_source": pl.col(SOURCE),
+                "_lane": pl.col(LANE),
+                "_offset": pl.col(OFFSET),
+                "_arrival": instant(ARRIVAL),
+                "_event_time": instant(TIME),
+                "_watermark": dated(SEEN),
+                "_missed_first_end": instant(MISSED_FIRST),
+                "_missed_last_end": instant(MISSED_LAST),
+                "_lateness_us": pl.col(SEEN) - pl.col(MISSED_LAST),
+                "_generation": pl.lit(generation, dtype=pl.Int64),
+            }.items()
+        ],
+    )

@@ -1,0 +1,116 @@
+"""Panes, late rows and dead letters handed to the sinks; the same batch may be handed over twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from eventide.definition.output import Output
+from eventide.engine.arrow_types import small, small_schema
+from eventide.engine.batch.microbatch import BatchResult
+from eventide.engine.batch.runner import Runner
+from eventide.engine.batch.staging import deliver_staged, is_large
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
+from eventide.sinks.shape import PaneShape, named_aside
+from eventide.state.store import Store
+from eventide.wording import words
+
+LATE_IDENTITY = ("_source", "_lane", "_offset", "_generation")
+DEAD_IDENTITY = ("source", "lane", "offset", "generation")
+"""The generation is part of it: a run that started over refuses a row for other reasons, and says so anew."""
+
+
+def pane_shape(shape: BoundPlan, kinds: dict[str, pl.DataType], accumulation: str) -> PaneShape:
+    """The columns of an output's panes, as Arrow types."""
+    fields = pl.DataFrame(schema=kinds).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    return PaneShape(
+        tuple((name, small(fields.field(name).type)) for name in shape.keys),
+        tuple((name, small(fields.field(name).type)) for name, _ in shape.plan.aggregates),
+        accumulation,
+        window=words(shape.plan.window),
+    )
+
+
+@dataclass
+class Outlet:
+    """One output's open writers."""
+
+    output: Output
+    shape: PaneShape
+    late_schema: pa.Schema
+    panes: PaneWriter | None = None
+    late: LogWriter | None = None
+    withheld: bool = False
+    """Results of another shape stand there, and these wait until they can replace them whole."""
+
+
+@dataclass
+class Deliverer:
+    """All writers of a run, opened at the start so that a wrong target is found before anything is read."""
+
+    pipeline: str
+    store: Store
+    runner: Runner
+    """Who stages large deliveries."""
+    outlets: dict[str, Outlet] = field(default_factory=dict)
+    dead: LogWriter | None = None
+    dead_schema: pa.Schema | None = None
+
+    def open(self, output: Output, shape: PaneShape, late_schema: pa.Schema, *, withheld: bool = False) -> None:
+        """Open an output's sink, and the sink of its diverted rows."""
+        outlet = Outlet(output, shape, small_schema(late_schema), withheld=withheld)
+        if output.sink is not None and not withheld:
+            outlet.panes = output.sink.open(output.name, shape)
+        if output.late.refused is not None and output.late.refused.to is not None:
+            identity = tuple(named_aside(name, outlet.late_schema.names) for name in LATE_IDENTITY)
+            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, identity)
+        self.outlets[output.name] = outlet
+
+    def open_dead(self, sink: Any, schema: pa.Schema) -> None:
+        """Open the sink of dead letters."""
+        if sink is not None:
+            self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
+
+    def deliver(
+        self,
+        result: BatchResult,
+        clock: int,
+        before_each: Callable[[], None] = lambda: None,
+        after_each: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
+        for name, outlet in self.outlets.items():
+            before_each()
+            facts = self.facts(name, result, clock)
+            self._deliver_panes(outlet, result.panes[name], facts)
+            if outlet.late is not None and result.late[name]:
+                outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
+            after_each()
+        before_each()
+        if self.dead is not None and result.dead:
+            self.dead.append(self.store.batches(result.dead, self.dead_schema), self.facts("dead_letters", result, clock))
+
+    def facts(self, name: str, result: BatchResult, clock: int) -> Delivery:
+        """What a sink is told of a delivery."""
+        return Delivery(self.pipeline, name, result.ledger.batch, clock, result.ledger.frontier.watermark)
+
+    def _deliver_panes(self, outlet: Outlet, files: list[str], facts: Delivery) -> None:
+        """From the executors where the sink allows it and it pays, otherwise through this process."""
+        writer, schema = outlet.panes, outlet.shape.schema
+        if isinstance(writer, StagedWriter) and is_large(writer, self.store, files):
+            deliver_staged(writer, self.runner, self.store, files, schema, facts)
+        elif writer is not None:
+            writer.deliver(self.store.batches(files, schema), facts)
+
+    def close(self) -> None:
+        """Close every writer, also where one of them cannot be closed; that is told then."""
+        with ExitStack() as stack:
+            for writer in (self.dead, *(w for outlet in self.outlets.values() for w in (outlet.late, outlet.panes))):
+                if writer is not None:
+                    stack.callback(writer.close)

@@ -1,0 +1,126 @@
+"""The scan on a worker: a lane's rows through the kernel, what it found into the store, a short account back."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import polars as pl
+
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.bucket import bucket_of
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, NO_VALUE, OFFSET, RAW, SLICE, SOURCE, TIME, dated
+from eventide.kernel.jsontext import json_of
+from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
+from eventide.model.event import LaneId
+from eventide.model.lane import Progress
+from eventide.state.ledger import carry_from, progress_from
+from eventide.state.store import Part, Store, lane_name
+
+
+@dataclass
+class LaneAccount:
+    """What the driver hears of one lane's reading."""
+
+    lane: LaneId
+    carry: LaneCarry
+    progress: list[Progress]
+    counts: dict[str, int]
+    parts: list[Part]
+    dead: list[str]
+    """Files of dead letters."""
+    observed: list[Any] = field(default_factory=list)
+    """What each map of the source saw, in the first account of a task; see `Observer`."""
+    witnessed: list[str] = field(default_factory=list)
+    """Files that a witness wrote and the driver must hear of."""
+    faults: dict[str, str] = field(default_factory=dict)
+    """Files of the lane that could not be read, and why."""
+
+    def to_json(self) -> str:
+        """One line of text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> LaneAccount:
+        """The account back from its line."""
+        raw = json.loads(text)
+        return cls(
+            lane=(raw["lane"][0], raw["lane"][1]),
+            carry=carry_from(raw["carry"]),
+            progress=[progress_from(p) for p in raw["progress"]],
+            counts=raw["counts"],
+            parts=[Part(**p) for p in raw["parts"]],
+            dead=raw["dead"],
+            observed=raw["observed"],
+            witnessed=raw["witnessed"],
+            faults=raw["faults"],
+        )
+
+
+def scan_lane(
+    shape: BoundPlan,
+    store: Store,
+    batch: int,
+    lane: LaneId,
+    carry: LaneCarry,
+    arrivals: Arrivals,
+    chunks: Iterable[pl.DataFrame],
+) -> LaneAccount:
+    """Read one lane's chunks in order and write what the kernel found."""
+    witness = shape.witness(batch, lane)
+    scanner = LaneScanner(shape, lane, copy.deepcopy(carry), arrivals, witness)
+    try:
+        for chunk in chunks:
+            scanner.read(chunk)
+    except BaseException:
+        if witness is not None:
+            witness.forget()
+        raise
+    return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
+
+
+def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:
+    """Put partials, kept rows and dead letters into the store."""
+    parts: list[Part] = []
+    if found.partials:
+        parts += store.write(
+            "partial", batch, by_bucket(pl.concat(found.partials, how="diagonal"), shape.keys, shape.buckets), about=SLICE
+        )
+    if found.rows:
+        kept = pl.concat(found.rows, how="diagonal_relaxed")
+        keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
+        parts += store.write("rows", batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
+    dead = []
+    if found.dead:
+        letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"), shape.plan.generation)
+        dead.append(store.write_table("dead", batch, lane_name(lane), letters))
+    return LaneAccount(lane, carry, found.progress, found.counts, parts, dead, witnessed=found.witnessed)
+
+
+def by_bucket(frame: pl.DataFrame, keys: tuple[str, ...], buckets: int) -> list[tuple[int, pl.DataFrame]]:
+    """A frame cut by the bucket of its keys."""
+    if buckets == 1:
+        return [(0, frame)]
+    cut = frame.with_columns(bucket_of(frame, keys, buckets).alias("__bucket"))
+    return [(int(key[0]), part.drop("__bucket")) for key, part in cut.partition_by("__bucket", as_dict=True).items()]
+
+
+def _dead_letters(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
+    """Dead letters with their reason, their bytes and the facts to find them again."""
+    own = [c for c in rows.columns if not c.startswith("__")]
+    as_text = json_of(own, rows.schema).cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
+    as_text = pl.when(pl.col(DEAD) != NO_VALUE).then(as_text)  # a tombstone has no bytes, and none are made up for it
+    raw = pl.coalesce(pl.col(RAW), as_text) if RAW in rows.columns else as_text
+    return rows.select(
+        pl.col(SOURCE).alias("source"),
+        pl.col(LANE).alias("lane"),
+        pl.col(OFFSET).alias("offset"),
+        dated(ARRIVAL).alias("arrival"),
+        dated(TIME).alias("event_time"),
+        pl.col(DEAD).alias("reason"),
+        raw.alias("raw"),
+        pl.lit(generation, dtype=pl.Int64).alias("generation"),
+    )

@@ -1,0 +1,34 @@
+"""Panes as the table that sinks are handed."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+
+from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.columns import END, OP, TIMING, instant
+from eventide.kernel.jsontext import json_of
+from eventide.sinks.shape import PaneShape
+
+
+def pane_table(panes: pl.DataFrame, shape: BoundPlan, clock: int) -> pl.DataFrame:
+    """Panes with the columns of `PaneShape.schema`, in the order in which they were emitted: each window's by rank."""
+    naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n, _ in shape.plan.aggregates))
+    key = json_of(shape.keys, panes.schema) if shape.keys else pl.lit("{}")
+    named = panes.with_columns(
+        pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id")
+    )
+    return named.select(
+        pl.col("__window_id").alias(naming.meta("window_id")),
+        instant("__start").alias(naming.meta("window_start")),
+        instant(END).alias(naming.meta("window_end")),
+        *shape.keys,
+        *[name for name, _ in shape.plan.aggregates],
+        pl.col("__sequence").alias(naming.meta("sequence")),
+        pl.col(OP).alias(naming.meta("op")),
+        pl.col(TIMING).alias(naming.meta("timing")),
+        pl.lit(shape.plan.generation, dtype=pl.Int64).alias(naming.meta("generation")),
+        pl.from_epoch(pl.lit(clock, dtype=pl.Int64), time_unit="us")
+        .dt.replace_time_zone("UTC")
+        .alias(naming.meta("emitted_at")),
+    )

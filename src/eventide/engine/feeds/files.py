@@ -1,0 +1,229 @@
+"""A landing directory opened for a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from eventide.engine.feeds.decode import Reading
+from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
+from eventide.engine.feeds.file_faults import UnreadableFile, read_whole
+from eventide.engine.feeds.file_rows import columns_after_transforms
+from eventide.engine.feeds.landed import LandedFile, below, lane_of, list_files
+from eventide.engine.spark_compat import parse_ddl
+from eventide.engine.spark_notes import Noted
+from eventide.errors import DefinitionError, LossWarning, SourceRefused
+from eventide.kernel.columns import SOURCE
+from eventide.redaction import warn_of
+from eventide.sources.filenames import spark_glob
+from eventide.sources.files import FileSource
+from eventide.state.ledger import Ledger
+from eventide.state.records import is_local
+from eventide.state.store import StoreError, file_system
+
+EVERY_AGE = "100000000d"
+"""Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""
+
+
+@dataclass
+class FileFeed:
+    """A landing directory: Spark keeps track of the files, the workers (or Spark) read them."""
+
+    index: int
+    source: FileSource
+    reading: Reading
+    decoding: Reading
+    """How a file's rows are read before the user's transforms see them."""
+    openable: bool
+    """Whether the worker opens the files, not Spark."""
+    _read: dict[str, int] = field(default_factory=dict)
+    """The files that have been read, by their paths below the source's, with their sizes then; -1 where another run read them."""
+    _noted: int = -1
+    """How far Spark's log of them was taken in."""
+    _looked: tuple[int, frozenset[str]] | None = None
+    """The clock of the last look at the directory, and the files that were unread then."""
+
+    @classmethod
+    def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
+        """Find out the columns."""
+        _refuse_missing(source)
+        kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(source.schema))
+        decoder = "json" if source.format == "json" else None
+        decoding = Reading(
+            index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, times=times_of(source)
+        )
+        feed = cls(index, source, decoding, decoding, _openable(source))
+        if source.transforms:
+            kinds = arrow_kinds(columns_after_transforms(spark, feed))
+        feed.reading = reading_of(index, source, kinds, decoder if feed.in_worker else None)
+        if source.lane_column is not None and source.lane_column not in feed.decoding.kinds:
+            raise DefinitionError(
+                f"source {source.name!r}: lane={source.lane!r}, but the files have no such column. Their columns are "
+                f"{', '.join(feed.decoding.kinds)}."
+            )
+        return feed
+
+    @property
+    def in_worker(self) -> bool:
+        """Whether rows go from the file to the kernel in one worker, or through Spark in between."""
+        return self.openable and not self.source.transforms and self.source.lane_column is None
+
+    def known_lanes(self) -> tuple[str, ...]:
+        """The directories that are there, or the whole source."""
+        if self.source.lane == "source":
+            return ("0",)
+        if self.source.lane == "directory":
+            return tuple(sorted({f.lane for f in self.listed()}))
+        return ()
+
+    def listed(self) -> list[LandedFile]:
+        """What has landed by now, oldest first."""
+        return list_files(self.source.path, self.source.format, self.source.lane)
+
+    def frame(self, spark: Any) -> Any:
+        """The paths of new files; their content is never read by Spark."""
+        from pyspark.sql import functions as F
+
+        reader = (
+            spark.readStream.format("binaryFile")
+            .schema("path STRING, modificationTime TIMESTAMP, length LONG, content BINARY")
+            .option("pathGlobFilter", spark_glob(self.source.format))
+            .option("recursiveFileLookup", "true")
+            .option("maxFileAge", EVERY_AGE)
+        )
+        if self.source.files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", str(self.source.files_per_batch))
+        listed = reader.load(self.source.path)
+        return listed.select(
+            F.lit(self.index).cast("long").alias(SOURCE),
+            F.col("path").alias(PATH),
+            F.expr("unix_micros(modificationTime)").alias(MODIFIED),
+            F.col("length").alias(SIZE),
+        )
+
+    def landed(self, path: str, modified: int, size: int) -> LandedFile:
+        """A file that Spark found."""
+        local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
+        return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane), size)
+
+    def unseen(self, found: list[LandedFile], noted: Noted) -> list[LandedFile]:
+        """Files that Spark took into the batch and does not show: it says nothing of files that are empty, or were removed since."""
+        there = {file.path for file in found}
+        taken = [self.landed(file.path, file.modified, -1) for file in noted.taken]
+        return [self._asked(file) for file in taken if file.path not in there]
+
+    def _asked(self, file: LandedFile) -> LandedFile:
+        if not self.openable:
+            return replace(file, fault="it is empty, or gone")
+        files, inner = file_system(file.path)
+        size = files.get_file_info(inner).size
+        return replace(file, fault="it is gone") if size is None else replace(file, size=size)
+
+    def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
+        """A lane is at its end when every file of it that is listed has been read.
+
+        Where files land all the time, one of them nearly always does between Spark's listing and this one. A lane whose unread files were
+        not there at the last look has been read up to that look: else lanes that fall silent would never be found idle.
+        """
+        self._remember(noted, read)
+        listed = self.listed()
+        base = file_system(self.source.path)[1]
+        unread = {below(f.path, base): f for f in listed}
+        for known in self._read.keys() & unread.keys():
+            self._warn_of_change(known, unread.pop(known))
+        looked, self._looked = self._looked, (clock, frozenset(unread))
+        heard = {lane for source, lane in ledger.carries if source == self.index}
+        if self.source.lane_column is not None:
+            if not unread:
+                return Reach(frozenset(), None)
+            to = self._read_to(looked, unread)
+            return Reach(frozenset(), frozenset(), read_to={} if to is None else {(self.index, lane): to for lane in heard})
+        lanes = heard | {f.lane for f in listed} | {f.lane for f in read} | ({"0"} if self.source.lane == "source" else set())
+        ahead: dict[str, dict[str, LandedFile]] = {}
+        for name, file in unread.items():
+            ahead.setdefault(file.lane, {})[name] = file
+        reached = {lane: self._read_to(looked, files) for lane, files in ahead.items()}
+        return Reach(
+            frozenset((self.index, lane) for lane in lanes),
+            frozenset((self.index, lane) for lane in lanes if lane not in ahead),
+            read_to={(self.index, lane): to for lane, to in reached.items() if to is not None},
+        )
+
+    def _remember(self, noted: Noted, read: list[LandedFile]) -> None:
+        """All that Spark has ever taken is read, whatever its time is now: it takes no path twice."""
+        self._read.update((below(file.path, self.source.path), -1) for file in noted.taken_since(self._noted))
+        self._read.update((below(file.path, self.source.path), file.size) for file in read)
+        self._noted = max(self._noted, noted.entry)
+
+    def _warn_of_change(self, name: str, now: LandedFile) -> None:
+        """A file that was read has another size: whoever wrote it was not done, or wrote it again. Said once for each size."""
+        size = self._read[name]
+        if -1 not in (size, now.size) and size != now.size:
+            self._read[name] = now.size
+            warn_of(
+                f"source {self.source.name!r}: {now.path} was read when it had {size:,} bytes, and has {now.size:,} now: a path is read once, so "
+                "that what came since is not read. Write files under another name (1.json.tmp) and rename them when they are whole.",
+                LossWarning,
+            )
+
+    def _read_to(self, looked: tuple[int, frozenset[str]] | None, unread: dict[str, LandedFile]) -> int | None:
+        """The time up to which all that could be seen was read, where some files are unread: that of the last look, if it saw none of them."""
+        if looked is None or not looked[1].isdisjoint(unread):
+            return None
+        if self.source.arrival is not None:
+            return looked[0]
+        return min(looked[0], min(file.modified for file in unread.values()) - 1)
+
+    def check_same(self, memory: dict[str, Any]) -> None:
+        """Files are compared one by one, where a batch is run again."""
+
+
+def _refuse_missing(source: FileSource) -> None:
+    """A directory of this machine must be there; whether one elsewhere is, the reading of it says."""
+    if not is_local(source.path) or any(sign in source.path for sign in "*?[{"):
+        return
+    path = Path(source.path.removeprefix("file://").removeprefix("file:"))
+    if not path.exists():
+        whence = "" if path.is_absolute() else f" ({source.path} from {Path.cwd()}, where the process was started)"
+        raise SourceRefused(
+            f"source {source.name!r} reads {path.absolute()}{whence}, and there is no such directory. Make it, or give another path."
+        )
+
+
+def _openable(source: FileSource) -> bool:
+    if source.read == "spark":
+        return False
+    try:
+        file_system(source.path)
+    except StoreError:
+        if source.read == "worker":
+            raise
+        return False
+    return True
+
+
+def _footer_kinds(source: FileSource) -> dict[str, pl.DataType]:
+    """The columns of the oldest file that can be read."""
+    import pyarrow.parquet as pq
+
+    landed = list_files(source.path, source.format, source.lane)
+    faults = []
+    for file in landed:
+        files, path = file_system(file.path)
+        try:
+            with read_whole(file):
+                empty = pl.from_arrow(pq.read_schema(files.open_input_file(path)).empty_table())
+        except UnreadableFile as error:
+            faults.append(str(error))
+            continue
+        assert isinstance(empty, pl.DataFrame)
+        # Pandas writes its index as a column that begins with two underscores; such names are kept for us and are not read.
+        named = {name: kind for name, kind in empty.schema.items() if not name.startswith("__")}
+        return {name: pl.Datetime("us", "UTC") if isinstance(kind, pl.Datetime) else kind for name, kind in named.items()}
+    found = f"{len(landed)} Parquet files, of which none can be read ({faults[0]})" if faults else "no Parquet file yet"
+    raise DefinitionError(
+        f'source {source.name!r}: {source.path} holds {found}, so its columns are unknown. Give schema="…" as Spark DDL.'
+    )

@@ -1,0 +1,115 @@
+"""Which of its sources' columns a pipeline needs: those it computes with, those it only counts by, those that all sources share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from eventide.definition.stream import Aggregation
+from eventide.engine.feeds.feed import Feed
+from eventide.engine.feeds.files import FileFeed
+from eventide.engine.feeds.json_records import has_map
+from eventide.errors import DefinitionError
+from eventide.model.window import Session
+from eventide.wording import words
+
+NUMBERS = frozenset({"sum", "mean", "variance", "stddev", "quantile"})
+"""Aggregates of numbers only."""
+
+
+def needed_columns(aggregation: Aggregation) -> list[str]:
+    """Those that are computed with: keys, inputs of aggregates, and what tells duplicates."""
+    inputs = [column for _, what in aggregation.aggregates for column in what.columns]
+    return [*aggregation.keys, *inputs, *aggregation.stream.dedupe_keys]
+
+
+def clock_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
+    """Of these columns, those that a source's clock reads: its times, and what its watermark strategy names."""
+    strategy = str(source.watermark)
+    return frozenset(name for name in names if name in (source.event_time, source.arrival) or name in strategy)
+
+
+def mapped_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
+    """Of these columns, those that a source's maps read: every one, if a map does not say which."""
+    if not all(hasattr(change, "columns") for change in source.maps):
+        return frozenset(names)
+    return frozenset(column for change in source.maps for column in change.columns)
+
+
+def computed_with(pipeline: Any) -> frozenset[str] | None:
+    """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
+    whole = any(output.late.refused is not None for output in pipeline.outputs)
+    if whole or any(what.kind == "custom" for _, what in pipeline.aggregation.aggregates):
+        return None
+    return frozenset(needed_columns(pipeline.aggregation))
+
+
+def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
+    """The columns by which lateness is measured and that nothing else reads: they may come as codes instead of values."""
+    needed = computed_with(pipeline)
+    if needed is None or pipeline.archive is not None or source.maps:
+        return frozenset()
+    measured = frozenset(pipeline.measure or ())
+    return measured - needed - clock_columns(source, measured)
+
+
+def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
+    """The columns of a file that are read at all: every one where rows are kept whole, otherwise those that are used."""
+    source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
+    if pipeline.archive or needed is None or source.format != "parquet":  # a record is decoded whole
+        return kinds
+    own = {*clock_columns(source, kinds), *mapped_columns(source, kinds), *needed, *(pipeline.measure or ())}
+    return {name: kind for name, kind in kinds.items() if name in own}
+
+
+def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.DataType]:
+    """The columns that every source has, with one type; those that are needed must be among them."""
+    given, needed = [feed.reading.given for feed in feeds], needed_columns(aggregation)
+    first, name = given[0], feeds[0].source.name
+    for feed, other in zip(feeds[1:], given[1:], strict=True):
+        for column in needed:
+            if first.get(column) != other.get(column):
+                raise DefinitionError(
+                    f"sources {name!r} and {feed.source.name!r} must have the same columns to be merged, but {column!r} is "
+                    f"{first.get(column, 'missing')} in one and {other.get(column, 'missing')} in the other. Map each to the common "
+                    "columns with .transform(…)."
+                )
+    for column in needed:
+        if column not in first:
+            raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
+    _refuse_words(aggregation, first)
+    _check_keys(aggregation, first)
+    return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
+
+
+def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+    """Texts, times and nested values have no sum; found here, not by the first row."""
+    for name, what in aggregation.aggregates:
+        if what.kind not in NUMBERS or what.column is None:
+            continue
+        kind = kinds[what.column]
+        if not (kind.is_numeric() or kind == pl.Boolean()):
+            able = ", ".join(column for column, other in kinds.items() if other.is_numeric())
+            raise DefinitionError(
+                f"{name}={words(what)}: the column {what.column!r} is {kind}, which has no {what.kind}. Columns with numbers: {able or 'none'}. "
+                "A transform or a map can make a number of it."
+            )
+
+
+def _check_keys(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+    """Sessions and duplicates are told apart by keys that stand for one thing each."""
+    for column in aggregation.keys:
+        if has_map(kinds[column]):
+            raise DefinitionError(
+                f"the key {column!r} is {kinds[column]}: the entries of a map have no order, so that one key would go by several names. "
+                "Make a plain value of it with .transform(…) or .map(…)."
+            )
+    told = [*(aggregation.keys if isinstance(aggregation.window, Session) else ()), *aggregation.stream.dedupe_keys]
+    for column in told:
+        if kinds[column].is_nested():
+            raise DefinitionError(
+                f"the column {column!r} is {kinds[column]}, and sessions and duplicates are told apart by plain values. "
+                "Make one of it with .transform(…) or .map(…), such as its JSON text."
+            )

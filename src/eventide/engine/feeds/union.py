@@ -1,0 +1,71 @@
+"""All sources of a pipeline as one streaming DataFrame, so that one query, with one checkpoint, reads them together."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from eventide.engine.feeds.decode import quoted
+from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Feed
+from eventide.engine.feeds.files import FileFeed
+from eventide.engine.feeds.kafka import KafkaFeed
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
+
+PLACES = {
+    SOURCE: "long",
+    LANE: "string",
+    OFFSET: "long",
+    ARRIVAL: "long",
+    RAW: "binary",
+    DEAD: "string",
+    PATH: "string",
+    MODIFIED: "long",
+    SIZE: "long",
+}
+
+
+def union_of(spark: Any, feeds: list[Feed]) -> Any:
+    """Every source in the same columns, and last the heartbeat: a row in each batch, so that quiet streams still close windows.
+
+    It beats in every run, live or until caught up: a checkpoint belongs to the sources that wrote it, and both go on from the same one.
+    It counts batches and knows no time, so that a clock that is set back does not stop it.
+    """
+    from pyspark.sql import functions as F
+
+    feeds = sorted(feeds, key=lambda feed: places(feeds).get(feed.index, len(feeds)))
+    frames = [feed.frame(spark) for feed in feeds]
+    wanted = {**PLACES, **_users_columns(feeds, frames)}
+    beat = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").option("numPartitions", "1").load()
+    frames.append(beat.select(F.lit(-1).cast("long").alias(SOURCE)))
+    return united([_as(wanted, frame) for frame in frames])
+
+
+def places(feeds: list[Feed]) -> dict[int, int]:
+    """Where each source stands among those of Spark's query, by its place among ours.
+
+    A user's DataFrame may consist of several of Spark's sources, or none: such come last, and nobody asks for their place.
+    """
+    single = [feed for feed in feeds if isinstance(feed, FileFeed | KafkaFeed)]
+    return {feed.index: place for place, feed in enumerate(single)}
+
+
+def united(frames: list[Any]) -> Any:
+    """DataFrames one after the other, by the names of their columns; one that lacks a column has nulls there."""
+    return reduce(lambda union, frame: union.unionByName(frame, allowMissingColumns=True), frames)
+
+
+def _as(wanted: dict[str, Any], frame: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    have = set(frame.columns)
+    columns = [(F.col(quoted(n)) if n in have else F.lit(None)).cast(kind).alias(n) for n, kind in wanted.items()]
+    return frame.select(*columns)
+
+
+def _users_columns(feeds: list[Feed], frames: list[Any]) -> dict[str, Any]:
+    """The columns that come as such; files come as paths, and Kafka's records without transforms as bytes."""
+    found: dict[str, Any] = {}
+    for feed, frame in zip(feeds, frames, strict=True):
+        if not isinstance(feed, FileFeed) and (feed.source.transforms or not isinstance(feed, KafkaFeed)):
+            found.update({f.name: f.dataType for f in frame.schema if not f.name.startswith("__")})
+    return found

@@ -1,0 +1,78 @@
+"""What a run says of itself after each batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eventide.model.event import LaneId
+from eventide.model.frontier import Frontier
+
+if TYPE_CHECKING:
+    from eventide.engine.batch.microbatch import BatchResult
+    from eventide.engine.run import Run
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """One source's line."""
+
+    name: str
+    watermark: int | None
+    holder: str | None
+    """The lane that its watermark waits for, as source/lane."""
+    rows: int
+    late: int
+    """Rows, since the pipeline's first batch, that came after W had passed the end of their first window."""
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """A batch's account: W, how far it lags behind the clock, who holds it, and where the rows went."""
+
+    batch: int
+    clock: int
+    watermark: int | None
+    holder: LaneId | None
+    rows: dict[str, int]
+    outputs: dict[str, dict[str, int]]
+    panes: dict[str, int]
+    sources: tuple[SourceProgress, ...]
+
+    @property
+    def held_by(self) -> str | None:
+        """The source and lane that W waits for, as source/lane."""
+        return None if self.holder is None else f"{self.sources[self.holder[0]].name}/{self.holder[1]}"
+
+    @property
+    def lag(self) -> int | None:
+        """How far W is behind the clock, in microseconds."""
+        return None if self.watermark is None else max(0, self.clock - self.watermark)
+
+
+def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
+    """The account of a committed batch."""
+    ledger = result.ledger
+    frontier = Frontier([s.timing for s in run.shape.plan.sources], run.shape.plan.when_all_idle, ledger.frontier)
+    sources = []
+    for feed in run.feeds:
+        standings = {lane: s for lane, s in ledger.frontier.lanes.items() if lane[0] == feed.index and not s.idle}
+        slowest = min(
+            standings, key=lambda lane: (standings[lane].watermark is not None, standings[lane].watermark or 0), default=None
+        )
+        mark = standings[slowest].watermark if slowest else None
+        seen = ledger.by_source.get(str(feed.index), Counter())
+        held = [f"{feed.source.name}/{lane} ({why})" for (index, lane), why in sorted(run.held.items()) if index == feed.index]
+        holder = ", ".join(held) if held else f"{feed.source.name}/{slowest[1]}" if slowest else None
+        sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), seen.get("late", 0)))
+    return BatchReport(
+        ledger.batch,
+        clock,
+        ledger.frontier.watermark,
+        min(run.held, default=frontier.holder),
+        dict(ledger.rows),
+        {name: dict(counts) for name, counts in ledger.outputs.items()},
+        {name: len(files) for name, files in result.panes.items()},
+        tuple(sources),
+    )

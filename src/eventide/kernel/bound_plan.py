@@ -1,0 +1,56 @@
+"""The plan that the kernel works by, bound to the columns that it reads, and who sees the rows go by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+from eventide.model.event import LaneId
+from eventide.model.plan import Plan
+from eventide.model.window import Session
+
+
+class Witness(Protocol):
+    """Sees every row of a lane as it is scanned: arrivals raised, dead letters named, the lane's clock beside each row."""
+
+    def see(self, rows: pl.DataFrame) -> None:
+        """The next rows of the lane."""
+
+    def close(self) -> list[str]:
+        """The end of what was read; the files that the driver must hear of."""
+
+    def forget(self) -> None:
+        """Undo what was written: the lane could not be read to its end, and may be read again."""
+
+
+Witnesses = Callable[[int, LaneId], Witness | None]
+"""Who sees a lane in a batch."""
+
+
+@dataclass(frozen=True)
+class BoundPlan:
+    """The plan with the names of the columns that it reads."""
+
+    plan: Plan
+    keys: tuple[str, ...] = ()
+    dedupe: tuple[str, ...] = ()
+    buckets: int = 1
+    max_ahead: tuple[int | None, ...] = ()
+    """For each source: an event time further than this after its arrival is absurd: a dead letter, never a watermark."""
+    max_skew: tuple[int | None, ...] = ()
+    """For each source: an arrival further than this after the batch's clock is lowered to the clock."""
+    witnesses: Witnesses | None = None
+    needed: frozenset[str] | None = None
+    """The user's columns that are computed with; None: all of them go on."""
+
+    def witness(self, batch: int, lane: LaneId) -> Witness | None:
+        """Who sees a lane's rows in a batch, if anybody does."""
+        return None if self.witnesses is None else self.witnesses(batch, lane)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows stay rows until they are swept: sessions and duplicates are judged row by row, in order."""
+        return isinstance(self.plan.window, Session) or self.plan.dedupe_within is not None

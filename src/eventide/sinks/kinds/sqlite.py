@@ -1,0 +1,131 @@
+"""SQLite: the embedded default, one file that every tool can read."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.redaction import without_secrets
+from eventide.sinks import plain
+from eventide.sinks.retry import Retry
+from eventide.sinks.sql import Database, SqlSink
+from eventide.sinks.sql_target import upsert
+from eventide.sinks.target import Target
+
+TRANSIENT = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+}
+
+
+@dataclass(frozen=True)
+class SqliteDatabase(Database):
+    """Instants are stored as integers (fast, exact) and shown as text; decimals as text; nested values as JSON."""
+
+    path: str
+    busy_timeout: ClassVar[float] = 5.0
+    begin: ClassVar[str] = "begin immediate"
+    """A reader that becomes a writer may find its view too old and fail; a writer from the start waits its turn."""
+
+    def connect(self) -> sqlite3.Connection:
+        """Write-ahead logging, so that readers never wait; a micro-batch may run on another thread than the opening."""
+        connection = sqlite3.connect(self.path, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False)
+        for setting in ("journal_mode = wal", "synchronous = full", "cache_size = -262144"):
+            connection.execute(f"pragma {setting}")
+        return connection
+
+    def type_of(self, kind: pa.DataType) -> str:
+        """SQLite's storage classes."""
+        if kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_timestamp(kind):
+            return "INTEGER"
+        if kinds.is_floating(kind):
+            return "REAL"
+        return "BLOB" if kinds.is_binary(kind) or kinds.is_large_binary(kind) else "TEXT"
+
+    def columns(self, connection: sqlite3.Connection, table: str) -> dict[str, str]:
+        return {row[1]: row[2] for row in connection.execute(f"pragma table_info({self.quote(table)})")}
+
+    def is_view(self, connection: sqlite3.Connection, name: str) -> bool:
+        found = connection.execute("select type from sqlite_master where lower(name) = lower(?)", (name,)).fetchone()
+        return found is not None and found[0] == "view"
+
+    def table_options(self) -> str:
+        """One tree, ordered by window, instead of a table and an index beside it."""
+        return " without rowid"
+
+    def shown(self, column: str, kind: pa.DataType) -> str:
+        """Instants as text that SQLite's own date functions read; floor division, for times before 1970."""
+        if not kinds.is_timestamp(kind):
+            return column
+        micros = f"((({column}) % 1000000 + 1000000) % 1000000)"
+        seconds = f"strftime('%Y-%m-%d %H:%M:%S', (({column}) - {micros}) / 1000000, 'unixepoch')"
+        return f"{seconds} || printf('.%06d', {micros})"
+
+    def instant(self, micros: int) -> str:
+        """Instants are stored as integers."""
+        return str(int(micros))
+
+    def adds(self, kind: pa.DataType) -> bool:
+        """SQLite adds decimals as floating point."""
+        return not kinds.is_decimal(kind)
+
+    def write(self, connection: sqlite3.Connection, target: Target, rows: pa.Table) -> None:
+        """In process there are no round trips to save: one prepared upsert over sorted rows beat a staging table."""
+        values = f"values ({', '.join('?' * len(target.columns))})"
+        statement = upsert(target, self.quote(target.name), values, self.quote)
+        for start in range(0, rows.num_rows, 50_000):
+            connection.executemany(statement, storable(rows.slice(start, 50_000)).rows())
+
+    def error(self, cause: Exception) -> SinkError:
+        """Busy, full or out of reach may pass; all else will not."""
+        code = getattr(cause, "sqlite_errorcode", None)
+        if code is not None and (code & 0xFF) in TRANSIENT:
+            return SinkUnavailable(f"SQLite at {self.path!r}: {cause}; the transaction was rolled back, nothing was applied")
+        return SinkRefused(f"SQLite at {self.path!r}: {cause}")
+
+
+def storable(table: pa.Table) -> pl.DataFrame:
+    """A table in SQLite's storage classes."""
+    for index, one in enumerate(table.schema):
+        column: Any = table.column(index)
+        if plain.is_nested(one.type):
+            column = plain.as_text(column)
+        elif kinds.is_timestamp(one.type):
+            column = column.cast(pa.timestamp("us", one.type.tz)).cast(pa.int64())
+        elif kinds.is_date(one.type) or kinds.is_decimal(one.type):
+            column = column.cast(pa.string())
+        elif kinds.is_boolean(one.type):
+            column = column.cast(pa.int8())
+        table = table.set_column(index, one.name, column)
+    return pl.DataFrame(pl.from_arrow(table))
+
+
+@without_secrets
+@dataclass(frozen=True)
+class SqliteSink(SqlSink):
+    """Panes into a SQLite file."""
+
+    path: str
+    table: str | None = None
+    retry: Retry = field(default=Retry(), repr=False)
+
+    def database(self) -> SqliteDatabase:
+        return SqliteDatabase(self.path)
+
+
+def sqlite(path: str, table: str | None = None, *, retry: Retry | None = None) -> SqliteSink:
+    """Results into a SQLite file; read the view named like the output (or `table`).
+
+    >>> sqlite("upi.db")
+    SqliteSink(path='upi.db', table=None)
+    """
+    return SqliteSink(str(path), table, retry or Retry())

@@ -1,0 +1,1 @@
+"""What a run remembers, without Spark: journal, ledger, store, lease and archive."""

@@ -1,0 +1,251 @@
+"""The archive: every event as it arrived, in Parquet files by day of arrival and day of event; never late, never corrected.
+
+A batch writes files whose names follow from the generation, the batch, the lane, the chunk and the run that wrote them. Those of a batch that was
+never committed are not read, nor those of a run that did not commit it: a transform that was mended in between may cut its rows otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import quote, unquote
+
+import polars as pl
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from eventide.errors import DefinitionError
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
+from eventide.model.event import LaneId
+from eventide.sinks.shape import aside, named_aside
+from eventide.state.journal import Journal
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
+from eventide.state.store import LONGEST, attempted, file_system, put
+
+NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
+SHORTENED = "@"
+"""Stands in a file's name where its lane was cut short; in a whole one it would be quoted."""
+NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
+
+
+@dataclass
+class ArchiveWriter:
+    """Writes one lane's rows of one batch, chunk by chunk."""
+
+    root: str
+    batch: int
+    lane: LaneId
+    source: str
+    generation: int = 0
+    attempt: str = ""
+    chunk: int = field(default=0, init=False)
+    written: list[str] = field(default_factory=list, init=False)
+
+    def see(self, rows: pl.DataFrame) -> None:
+        """Put a chunk away, cut by day of arrival and day of event."""
+        framed = _framed(rows, self.source)
+        arrived, happened = (
+            pl.col(named_aside(name, framed.columns)).dt.strftime("%Y-%m-%d") for name in ("_arrival", "_event_time")
+        )
+        days = framed.with_columns(arrived.alias("__arrived"), happened.fill_null(NO_DAY).alias("__happened"))
+        place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}"
+        name = f"{attempted(f'{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}', self.attempt)}.parquet"
+        files, base = file_system(self.root)
+        for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
+            directory = f"{base}/arrival_day={arrived}/event_day={happened}"
+            body = io.BytesIO()
+            pq.write_table(part.drop("__arrived", "__happened").to_arrow(), body, compression="zstd")
+            self.written.append(f"{directory}/{name}")
+            put(files, self.written[-1], body.getbuffer())
+        self.chunk += 1
+
+    def close(self) -> list[str]:
+        """Every chunk is on its way already; where it is."""
+        return self.written
+
+    def forget(self) -> None:
+        """Take back every chunk: by their names they would count as this run's."""
+        files, _ = file_system(self.root)
+        for path in self.written:
+            files.delete_file(path)
+
+
+def _lane_text(lane: str) -> str:
+    """A lane as part of a file's name, from which it can be read back; one that is too long is cut, with a hash to tell it from others.
+
+    >>> _lane_text("north/1")
+    'north%2F1'
+    """
+    quoted = quote(lane, safe="")
+    if len(quoted) <= LONGEST:
+        return quoted
+    return f"{quoted[:LONGEST]}{SHORTENED}{hashlib.sha256(lane.encode()).hexdigest()[:16]}"
+
+
+def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
+    own = [name for name in rows.columns if not name.startswith("__")]
+    raw = pl.when(pl.col(DEAD).is_not_null()).then(pl.col(RAW)) if RAW in rows.columns else pl.lit(None, dtype=pl.Binary)
+    places = {
+        "_source": pl.lit(source),
+        "_lane": pl.col(LANE),
+        "_offset": pl.col(OFFSET),
+        "_arrival": _instant(ARRIVAL),
+        # An absurd time is kept only where a timestamp can say it.
+        "_event_time": pl.when(pl.col(DEAD).is_null()).then(_instant(TIME)),
+        "_dead": pl.col(DEAD),
+        "_raw": raw,
+    }
+    return rows.select(*own, *[value.alias(aside(name, own)) for name, value in places.items()])
+
+
+def _instant(column: str) -> pl.Expr:
+    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+
+
+@dataclass(frozen=True)
+class ArchivedFile:
+    """A file of the archive, by what its name says."""
+
+    root: str
+    """The archive as the user names it: by it alone the file system is known."""
+    path: str
+    """Where the file is in the archive's file system; it has no scheme."""
+    batch: int
+    lane: LaneId
+    chunk: int
+    shortened: bool = False
+    """The lane is only the beginning of its name and a hash; its rows have the whole of it."""
+
+    @property
+    def below(self) -> str:
+        """Its path below the archive's root: two days and a name."""
+        return "/".join(self.path.split("/")[-3:])
+
+    @property
+    def url(self) -> str:
+        """The file as Spark reads it."""
+        return f"{self.root.rstrip('/')}/{self.below}"
+
+    def open(self) -> pq.ParquetFile:
+        """The file in the file system of its archive."""
+        return pq.ParquetFile(file_system(self.root)[0].open_input_file(self.path))
+
+
+def archived_files(pipeline: Any) -> list[ArchivedFile]:
+    """The files of the committed batches of the state's generation: a run that started over has read everything again."""
+    if pipeline.archive is None:
+        raise DefinitionError(
+            f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
+            "events that arrived before that are not in it."
+        )
+    journal = Journal(record_files(str(pipeline.state)))
+    facts = journal.definition() or {}
+    return files_of(pipeline.archive, facts.get("generation", 0), journal.ledger() or Ledger())
+
+
+def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
+    """The files of one generation's committed batches, lane by lane in order."""
+    return by_name(root, _listed(root), generation, ledger)
+
+
+def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
+    """Remove what runs have left of batches that they did not commit. This lists the whole archive, so it is for the start of a run."""
+    files, _ = file_system(root)
+    for path in _listed(root):
+        match = NAME.search(path)
+        if match is not None and int(match[1]) == generation and not _stands(match, ledger):
+            files.delete_file(path)
+
+
+def newest_generation(root: str) -> int:
+    """The highest generation whose events an archive holds; -1 if it holds none."""
+    return max((int(match[1]) for path in _listed(root) if (match := NAME.search(path)) is not None), default=-1)
+
+
+def _listed(root: str) -> list[str]:
+    files, base = file_system(root)
+    return [info.path for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))]
+
+
+def _stands(match: re.Match[str], ledger: Ledger) -> bool:
+    """Whether a file is of a committed batch and of the run that committed it."""
+    return int(match[2]) <= ledger.batch and (match[6] or "") == ledger.attempt_of(int(match[2]))
+
+
+def by_name(root: str, paths: list[str], generation: int, ledger: Ledger) -> list[ArchivedFile]:
+    """Those of an archive's files that belong to a generation and its committed batches."""
+    found = []
+    for path in paths:
+        match = NAME.search(path)
+        if match is not None and int(match[1]) == generation and _stands(match, ledger):
+            lane, shortened = unquote(match[4]), SHORTENED in match[4]
+            found.append(ArchivedFile(root, path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
+    return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
+
+
+def archived(pipeline: Any, spark: Any) -> Any:
+    """Every archived event as a DataFrame."""
+    found = archived_files(pipeline)
+    if not found:
+        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
+
+
+def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
+    """One lane's archived rows in order, ready for the kernel: days that were cut apart are put together again."""
+    groups: dict[tuple[int, int], list[ArchivedFile]] = {}
+    for file in files:
+        groups.setdefault((file.batch, file.chunk), []).append(file)
+    for _, group in sorted(groups.items()):
+        parts = [_read(file, list(columns), ["_offset", "_arrival", "_event_time", "_dead"]) for file in group]
+        rows = pl.concat(parts, how="diagonal_relaxed").sort("@_offset")
+        yield rows.select(
+            *columns,
+            pl.col("@_arrival").dt.epoch("us").alias(ARRIVAL),
+            pl.col("@_offset").alias(OFFSET),
+            pl.col("@_event_time").dt.epoch("us").alias(TIME),
+            pl.lit(False).alias(MARKER),
+            pl.col("@_dead").alias(DEAD),
+        )
+
+
+def _read(file: ArchivedFile, columns: list[str], places: list[str]) -> pl.DataFrame:
+    """Some of the user's columns, and some of ours with an @ before their names: they may have stepped aside."""
+    with file.open() as opened:
+        have = opened.schema_arrow.names
+        named = {place: named_aside(place, have) for place in places}
+        wanted = [*(c for c in columns if c in have), *named.values()]
+        frame = pl.from_arrow(opened.read(list(dict.fromkeys(wanted)), use_threads=False))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.select(*(c for c in columns if c in have), *[pl.col(name).alias(f"@{place}") for place, name in named.items()])
+
+
+def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+    """How a worker reads each archived lane in order, times and places only."""
+    return lanes_of(archived_files(pipeline))
+
+
+def lanes_of(files: list[ArchivedFile]) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+    """Files by their true lanes, each with how it is read; a name that was cut short is asked for once."""
+    named: dict[LaneId, list[ArchivedFile]] = {}
+    for file in files:
+        named.setdefault(file.lane, []).append(file)
+    lanes: dict[LaneId, list[ArchivedFile]] = {}
+    for same in named.values():
+        lanes.setdefault(_true_lane(same[0]), []).extend(same)
+    return {lane: partial(lane_chunks, own, {}) for lane, own in lanes.items()}
+
+
+def _true_lane(file: ArchivedFile) -> LaneId:
+    """A lane whose name was too long for a file's is named by the file's rows."""
+    return (file.lane[0], _read(file, [], ["_lane"])["@_lane"][0]) if file.shortened else file.lane
+
+
+__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]

@@ -1,0 +1,128 @@
+"""What the engine knows after a batch: where W stands, what each lane carries, which parts are live, and the totals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from eventide.kernel.scan import LaneCarry
+from eventide.model.event import LaneId, Position
+from eventide.model.frontier import FrontierState, Standing
+from eventide.model.lane import Progress
+from eventide.state.store import Part
+
+JUDGED = ("ahead", "judged", "pairs")
+"""Counters of rows, and of pairs of row and window, that have a verdict."""
+
+
+@dataclass
+class Ledger:
+    """The committed state of a pipeline; a batch starts from the ledger of the batch before it."""
+
+    batch: int = -1
+    frontier: FrontierState = field(default_factory=FrontierState)
+    carries: dict[LaneId, LaneCarry] = field(default_factory=dict)
+    progress: list[Progress] = field(default_factory=list)
+    """Progress that lies beyond what was swept."""
+    parts: list[Part] = field(default_factory=list)
+    swept: Position | None = None
+    rows: Counter[str] = field(default_factory=Counter)
+    outputs: dict[str, Counter[str]] = field(default_factory=dict)
+    joined: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each output, the rows that had been judged when it joined: it is answerable for those after them."""
+    by_source: dict[str, Counter[str]] = field(default_factory=dict)
+    """Rows that came and rows that were late, for each source by its place."""
+    sources: dict[str, Any] = field(default_factory=dict)
+    """What each source remembers for itself: files read, offsets reached."""
+    joined_at: dict[str, int | None] = field(default_factory=dict)
+    """For each output that came when batches had been committed: W then. Windows that had closed by then it has said nothing of."""
+    attempts: list[tuple[int, str]] = field(default_factory=list)
+    """Which run's files are those of a batch: the first batch of each run that committed one, and its attempt."""
+    settled: list[str] = field(default_factory=list)
+    """Outputs that have taken the place of all that older generations held."""
+
+    def attempt_of(self, batch: int) -> str:
+        """The attempt whose files a batch consists of.
+
+        >>> Ledger(attempts=[(0, "a"), (7, "b")]).attempt_of(6)
+        'a'
+        """
+        return next((attempt for first, attempt in reversed(self.attempts) if first <= batch), "")
+
+    def committed_by(self, batch: int, attempt: str) -> None:
+        """Note whose files a batch consists of."""
+        if self.attempt_of(batch) != attempt:
+            self.attempts.append((batch, attempt))
+
+    @property
+    def waiting(self) -> int:
+        """Rows that were read and have no verdict yet."""
+        return self.rows["kept"] - self.rows["judged"] - self.rows["duplicates"]
+
+    def seat(self, names: Iterable[str]) -> None:
+        """Take up outputs that are new, with what was judged before them; let go of those that left."""
+        names = list(names)
+        judged = Counter({name: self.rows[name] for name in JUDGED if self.rows[name]})
+        fresh = [name for name in names if name not in self.outputs and self.batch >= 0]
+        self.joined_at = {n: w for n, w in self.joined_at.items() if n in names} | dict.fromkeys(fresh, self.frontier.watermark)
+        self.outputs = {name: self.outputs.get(name, Counter()) for name in names}
+        self.joined = {name: self.joined.get(name, judged) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "batch": self.batch,
+            "frontier": {
+                **{k: v for k, v in asdict(self.frontier).items() if k != "lanes"},
+                "lanes": [[*lane, s.watermark, s.last_arrival, s.idle] for lane, s in self.frontier.lanes.items()],
+            },
+            "carries": [[*lane, asdict(carry)] for lane, carry in self.carries.items()],
+            "progress": [asdict(p) for p in self.progress],
+            "parts": [asdict(p) for p in self.parts],
+            "swept": self.swept,
+            "rows": dict(self.rows),
+            "outputs": {name: dict(counts) for name, counts in self.outputs.items()},
+            "joined": {name: dict(counts) for name, counts in self.joined.items()},
+            "by_source": {place: dict(counts) for place, counts in self.by_source.items()},
+            "sources": self.sources,
+            "joined_at": self.joined_at,
+            "attempts": self.attempts,
+            "settled": self.settled,
+        }
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Ledger:
+        """The ledger back from JSON."""
+        frontier = {k: v for k, v in raw["frontier"].items() if k != "lanes"}
+        lanes = {(s, lane): Standing(w, a, idle) for s, lane, w, a, idle in raw["frontier"]["lanes"]}
+        return cls(
+            batch=raw["batch"],
+            frontier=FrontierState(**frontier, lanes=lanes),
+            carries={(s, lane): carry_from(carry) for s, lane, carry in raw["carries"]},
+            progress=[progress_from(p) for p in raw["progress"]],
+            parts=[Part(**p) for p in raw["parts"]],
+            swept=tuple(raw["swept"]) if raw["swept"] is not None else None,
+            rows=Counter(raw["rows"]),
+            outputs={name: Counter(counts) for name, counts in raw["outputs"].items()},
+            joined={name: Counter(counts) for name, counts in raw["joined"].items()},
+            by_source={place: Counter(counts) for place, counts in raw["by_source"].items()},
+            sources=raw["sources"],
+            joined_at=raw["joined_at"],
+            attempts=[(first, attempt) for first, attempt in raw["attempts"]],
+            settled=raw["settled"],
+        )
+
+
+def carry_from(raw: dict[str, object]) -> LaneCarry:
+    """A lane's carry from JSON."""
+    carry = LaneCarry(**raw)  # type: ignore[arg-type]
+    if carry.joined is not None:
+        carry.joined = tuple(carry.joined)  # type: ignore[assignment]
+    return carry
+
+
+def progress_from(raw: dict[str, object]) -> Progress:
+    """Progress from JSON."""
+    return Progress(tuple(raw["position"]), raw["watermark"], raw["active_until"], bool(raw["joins"]))  # type: ignore[arg-type]
