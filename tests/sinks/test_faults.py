@@ -5,6 +5,11 @@ A share of the faults in every run, 200 for each sink by `make soak-sinks`.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ from tests.sinks.panes import SHAPE, Pane, batch, delivery, expected, random_log
 from tests.sinks.places import Kafka, Place, Postgres, Webhook, World
 from tests.support.faults import Breaking
 from tests.support.object_store import ObjectStore
+from tests.support.postgres import free_port
 
 PATIENT = Retry(give_up_after=120, first=0.01, longest=0.1)
 FAULTS = [
