@@ -132,12 +132,18 @@ class Pipeline:
         return handle
 
     def backfill(
-        self, history: Any = None, spark: Any = None, *, state: str | None = None, deliver: bool = False, **columns: Any
+        self,
+        history: Any = None,
+        spark: Any = None,
+        *,
+        state: str | None = None,
+        deliver: bool | Sequence[str] = False,
+        **columns: Any,
     ) -> Any:
         """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included.
 
-        Sinks hear nothing of it, unless asked: with `deliver=True` it takes a generation of its own, and its results replace those of
-        windows that are final in the live run.
+        Sinks hear nothing of it, unless asked: with `deliver=True`, or the names of some outputs, it takes a generation of its own, and its
+        results replace those of windows that are final in the live run.
         """
         from eventide.engine.backfill import backfill
 

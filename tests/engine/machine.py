@@ -257,13 +257,19 @@ class PipelineMachine(RuleBasedStateMachine):
         self.filled = self.seen
         if not any(o.withheld for o in run.deliverer.outlets.values()) and {*self.order} <= {*self.books.accounts}:
             self._backfill(run)
-            self.books.backfilled(run.ledger.frontier.watermark, {o.name: o.allowed for o in run.shape.plan.outputs})
+            told = {o.name: o.allowed for o in run.shape.plan.outputs if o.name in self._replaceable()}
+            self.books.backfilled(run.ledger.frontier.watermark, told)
             self.counts["backfills"] += 1
+
+    def _replaceable(self) -> list[str]:
+        """What a session added before it grew stands under its older bounds: no backfill can replace it."""
+        return [name for name in self.order if name != "delta" or not isinstance(self.window, Session)]
 
     def _backfill(self, live: Run) -> None:
         """A Run of its own over the archived rows, in their places; the lanes that the live run waited for are there from the start."""
         where = self.root / f"history {self.files}"
-        superseding, events = Superseding.of(self.pipeline(), from_archive=True), archived_events(live.pipeline)
+        superseding = Superseding.of(self.pipeline(), from_archive=True, only=self._replaceable())
+        events = archived_events(live.pipeline)
         waited = live.definition["lanes"]["payments"]
         facts: dict[str, list[Any]] = {lane: [] for lane in sorted({*waited, *(e.lane for e in events)})}
         for e in events:

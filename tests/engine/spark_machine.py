@@ -62,7 +62,8 @@ class SparkMachine(PipelineMachine):
             self.restart()
 
     def _backfill(self, live: Run) -> None:
-        live.pipeline.backfill(spark=self.spark, deliver=True, state=str(self.root / f"history {self.counts['backfills']}"))
+        where = str(self.root / f"history {self.counts['backfills']}")
+        live.pipeline.backfill(spark=self.spark, deliver=self._replaceable(), state=where)
 
 
 def _no_more(point: str) -> None:

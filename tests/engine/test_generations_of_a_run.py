@@ -288,6 +288,19 @@ def test_a_backfill_supersedes_what_is_final_and_the_live_run_goes_on(live: Gene
     assert sorted(live.all_agree().values()) == [1, 2, 2, 2]
 
 
+def test_a_backfill_is_not_delivered_to_what_sessions_added_before_they_grew(live: Generations) -> None:
+    """A session's deltas stand under each of the bounds that it had; those of a session that is open yet may lie among the final ones."""
+    live.window = ev.session("5 s")
+    live.again()
+    live.caught_up()
+    with pytest.raises(ev.DefinitionError, match=r"output deltas .*session that grew.*deliver=\['out', 'told'\].*--start-over"):
+        Superseding.of(live.pipeline(), from_archive=False)
+    only = Superseding.of(live.pipeline(), from_archive=False, only=["told", "out"])
+    assert [output.name for output in only.outputs] == ["told", "out"]
+    with pytest.raises(ev.DefinitionError, match=r"no output totals; it has out, deltas, told"):
+        Superseding.of(live.pipeline(), from_archive=False, only=["totals"])
+
+
 def test_a_backfill_withdraws_final_results_that_it_does_not_have(live: Generations) -> None:
     live.land("a", *seconds(61))
     live.batch("a")

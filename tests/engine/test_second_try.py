@@ -293,7 +293,7 @@ class Suspended(Ledgered):
         assert len(run.store.read(run.ledger.parts)) == len(run.ledger.parts)
         said = [(p["sequence"], p["total"]) for p in self.said("panes/totals")]
         assert sorted(said) == [(0, 1), (0, 2), (1, 5), (2, 13)], said
-        rows = sum(pl.read_parquet(f.path).height for f in files_of(str(self.archived), 0, run.ledger))
+        rows = sum(pl.read_parquet(f.url).height for f in files_of(str(self.archived), 0, run.ledger))
         assert rows == 5 and run.pipeline.lateness().parts.filter(pl.col("dimension") == "")["rows"].sum() == 5
 
 

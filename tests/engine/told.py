@@ -23,7 +23,7 @@ def archived_events(pipeline: Any) -> list[Event]:
     found = []
     for file in archived_files(pipeline):
         times = pl.col("_arrival", "_event_time").dt.epoch("us")
-        for row in pl.read_parquet(file.path).with_columns(times).to_dicts():
+        for row in pl.read_parquet(file.url).with_columns(times).to_dicts():
             place = (0, row["_lane"], row["_offset"])
             found.append(
                 Event(row["_arrival"], row["_event_time"], row["bank"], {"paise": row["paise"]}, *place, dead=row["_dead"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,15 +51,17 @@ def backfill(
     arrival: str | None = None,
     lane: str | None = None,
     offset: str | None = None,
-    deliver: bool = False,
+    deliver: bool | Sequence[str] = False,
 ) -> Backfill:
     """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own.
 
-    The sinks hear of it only with `deliver`: then its results take the place of those that are final in the live run.
+    The sinks hear of it only with `deliver`, all of them or those of the outputs that it names: then its results take the place of those
+    that are final in the live run.
     """
     session = session_for(pipeline, spark)
     sources = pipeline.aggregation.stream.sources
-    superseding = Superseding.of(pipeline, from_archive=history is None) if deliver else None
+    only = None if isinstance(deliver, bool) else [deliver] if isinstance(deliver, str) else deliver
+    superseding = Superseding.of(pipeline, from_archive=history is None, only=only) if deliver else None
     if history is None:
         return _run(pipeline, from_archive(pipeline, session), session, state, superseding)
     frames = history if isinstance(history, dict) else {sources[0].name: history}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,9 @@ from eventide.engine.results import Results, keep_backfilled, told_by, withdrawa
 from eventide.engine.run import Run
 from eventide.engine.tables import committed
 from eventide.errors import DefinitionError
+from eventide.model.policy import DISCARDING
 from eventide.model.time import MAX_TIME, plus
+from eventide.model.window import Session
 from eventide.sinks.base import Delivery, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import NONE, of_states, standing, take
@@ -28,10 +31,13 @@ class Superseding:
     facts: dict[str, Any]
     ledger: Ledger
     from_archive: bool
+    outputs: tuple[Output, ...]
+    """Those whose sinks hear of it."""
 
     @classmethod
-    def of(cls, pipeline: Any, *, from_archive: bool) -> Superseding:
-        """Look at the live run; one that has not caught up yet has nothing to be superseded."""
+    def of(cls, pipeline: Any, *, from_archive: bool, only: Iterable[str] | None = None) -> Superseding:
+        """Look at the live run; one that has not caught up yet has nothing to be superseded. `only`: the names of some outputs."""
+        outputs = _asked(pipeline, only)
         journal = None if pipeline.state is None else Journal(record_files(str(pipeline.state)))
         facts, ledger = (None, None) if journal is None else (journal.definition(), journal.ledger())
         if facts is None or ledger is None:
@@ -45,7 +51,7 @@ class Superseding:
                 f"generation {facts['generation']} of pipeline {pipeline.name!r} has not caught up yet, so that readers of {', '.join(waiting)} see "
                 "an older one of another shape. Let it catch up first: eventide run FILE --until-caught-up."
             )
-        return cls(pipeline, facts, ledger, from_archive)
+        return cls(pipeline, facts, ledger, from_archive, outputs)
 
     def take(self, shapes: dict[str, PaneShape]) -> int:
         """A generation above all that stand, written down in the live state before anything is delivered."""
@@ -57,7 +63,7 @@ class Superseding:
     def deliver(self, run: Run) -> None:
         """Hand over the results of windows that are final in the live run, and withdraw what it holds of them beside these."""
         self._refuse_part_of_an_archive(run.ledger.rows["in"])
-        for output in self.pipeline.outputs:
+        for output in self.outputs:
             mark = self.ledger.frontier.watermark
             if output.sink is None or mark is None:
                 continue
@@ -96,3 +102,21 @@ class Superseding:
                 writer.deliver(gone, delivery)
         finally:
             writer.close()
+
+
+def _asked(pipeline: Any, only: Iterable[str] | None) -> tuple[Output, ...]:
+    """The outputs that a backfill is to be delivered to; those whose windows cannot be replaced one by one are refused."""
+    known = {output.name: output for output in pipeline.outputs}
+    names = [*known] if only is None else list(only)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise DefinitionError(f"pipeline {pipeline.name!r} has no output {', '.join(missing)}; it has {', '.join(known)}.")
+    asked = tuple(known[name] for name in names)
+    spread = [o.name for o in asked if o.sink is not None and o.accumulation == DISCARDING]
+    if spread and isinstance(pipeline.aggregation.window, Session):
+        raise DefinitionError(
+            f"output {', '.join(spread)} of pipeline {pipeline.name!r} holds what each pane added to a session, and a session that grew has left what it "
+            "had said under its older bounds: replacing those that are final would lose or double rows of those that are not. Deliver to the others, "
+            f"deliver=[{', '.join(repr(n) for n in names if n not in spread) or '…'}], or compute everything again: eventide run FILE --start-over."
+        )
+    return asked
