@@ -165,7 +165,7 @@ class Pipeline:
 
     def archived(self, spark: Any) -> Any:
         """Every event as it arrived, with its place, as a DataFrame."""
-        from eventide.state.archive import archived
+        from eventide.engine.tables import archived
 
         return archived(self, spark)
 

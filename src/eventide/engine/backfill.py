@@ -14,15 +14,14 @@ from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
 from eventide.engine.spark_session import session_for
 from eventide.engine.supersede import Superseding
+from eventide.engine.tables import archived
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
 from eventide.model.watermark import Custom, Punctuated
 from eventide.sinks.shape import named_aside
 from eventide.sources.frame import FrameSource
-from eventide.state.archive import archived
-from eventide.state.journal import Journal
-from eventide.state.records import record_files
+from eventide.state.state import State
 
 REPLAYED = {
     **{f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset", "event_time")},
@@ -120,8 +119,7 @@ def _run(
 
 def _known_lanes(pipeline: Any) -> dict[str, list[str]]:
     """The lanes that the live run has waited for from its start, where it left a journal."""
-    facts = Journal(record_files(str(pipeline.state))).definition() if pipeline.state is not None else None
-    return facts["lanes"] if facts is not None else {}
+    return State.of(pipeline).lanes if pipeline.state is not None else {}
 
 
 def _static(

@@ -13,8 +13,6 @@ from typing import Any
 from eventide.definition.output import Output
 from eventide.engine.batch.deliver import Deliverer, Outlet
 from eventide.engine.batch.microbatch import BatchResult
-from eventide.engine.results import Results, earlier, withdrawals
-from eventide.engine.tables import committed
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
@@ -24,6 +22,8 @@ from eventide.state.archive import newest_generation
 from eventide.state.generations import NONE, fits, of_states, standing
 from eventide.state.journal import RecordFiles
 from eventide.state.ledger import Ledger
+from eventide.state.results import Results, earlier, withdrawals
+from eventide.state.state import committed_files
 from eventide.state.store import Store
 
 
@@ -55,7 +55,7 @@ class Succession:
                 continue
             check()
             delivery = deliverer.facts(name, result, clock)
-            files = [*committed(self.store, f"panes/{name}", _before(ledger)), *result.panes[name]]
+            files = [*committed_files(self.store, f"panes/{name}", _before(ledger)), *result.panes[name]]
             own = Results(self.store, tuple(files), outlet.shape)
             if outlet.withheld:
                 self._replace(outlet, own, delivery)

@@ -5,44 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.definition.output import Output
-from eventide.engine.batch.deliver import pane_shape
-from eventide.errors import EventideError
+from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
-from eventide.state.journal import Journal
+from eventide.state.archive import archived_files
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
-from eventide.state.store import Store, attempt_in
-
-
-class NothingYet(EventideError):
-    """The pipeline has not committed a batch."""
-
-
-def _ledger(pipeline: Any) -> Ledger:
-    ledger = Journal(record_files(str(pipeline.state))).ledger()
-    if ledger is None:
-        raise NothingYet(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
-    return ledger
-
-
-def committed(store: Store, directory: str, ledger: Ledger) -> list[str]:
-    """The files below a directory that belong to committed batches."""
-    return [f for f in store.files(directory) if _stands(f, ledger)]
+from eventide.state.state import State
 
 
 def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
-    ledger, store = _ledger(pipeline), Store(str(pipeline.state))
-    files = committed(store, directory, ledger)
-    if not files:
-        return empty()
-    return spark.read.parquet(*[store.url(f) for f in files])
-
-
-def _stands(path: str, ledger: Ledger) -> bool:
-    """Whether a file belongs to a committed batch, and was written by the run that committed it."""
-    part = next(p for p in path.split("/") if p.startswith("batch="))
-    batch = int(part.removeprefix("batch="))
-    return batch <= ledger.batch and attempt_in(path) == ledger.attempt_of(batch)
+    state = State.of(pipeline)
+    files = state.tables(directory)
+    return spark.read.parquet(*[state.store.url(f) for f in files]) if files else empty()
 
 
 def panes(pipeline: Any, spark: Any, output: Output) -> Any:
@@ -68,11 +41,19 @@ def dead_letters(pipeline: Any, spark: Any) -> Any:
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
 
 
+def archived(pipeline: Any, spark: Any) -> Any:
+    """Every archived event as a DataFrame."""
+    found = archived_files(pipeline)
+    if not found:
+        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
+
+
 def windows(pipeline: Any, spark: Any) -> Any:
     """Every window that the outputs spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
 
-    ledger = _ledger(pipeline)
+    ledger = State.of(pipeline).ledger
     mark = ledger.frontier.watermark
     widest = max(o.late.allowed for o in pipeline.outputs)
     said = panes(pipeline, spark, pipeline.outputs[0])
@@ -108,6 +89,3 @@ def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
                 found |= set(window.assign(start))
     mark = ledger.frontier.watermark
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
-
-
-__all__ = ["NothingYet", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]

@@ -13,9 +13,8 @@ from eventide.kernel import judge
 from eventide.measure.judging import DISORDER, IDLENESS
 from eventide.measure.quantiles import KLL_K, Weighted
 from eventide.measure.witness import ALL, LATENESS, SCHEMA, SUMS
-from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.state import State
 from eventide.state.store import Store, attempt_in
 
 COMPACT_EVERY = 64
@@ -124,10 +123,9 @@ def read_lateness(pipeline: Any) -> Lateness:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} does not measure its lateness. Say so: Pipeline(…, measure=True), or measure=["region"].'
         )
-    ledger = Journal(record_files(str(pipeline.state))).ledger()
-    if ledger is None:
-        raise DefinitionError(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
-    parts, _ = _standing(Store(str(pipeline.state)), ledger)
+    state = State.of(pipeline)
+    ledger = state.ledger
+    parts, _ = _standing(state.store, ledger)
     return Lateness(parts, dict(ledger.rows), {name: dict(counts) for name, counts in ledger.outputs.items()})
 
 

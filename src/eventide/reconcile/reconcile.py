@@ -20,8 +20,8 @@ from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, re
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
 from eventide.state.archive import archived_files
-from eventide.state.journal import Journal
-from eventide.state.records import record_files
+from eventide.state.ledger import Ledger
+from eventide.state.state import State
 
 OWN = frozenset({"window_id", "window_start", "window_end", "window_day", "rows", "run_id", "late_rows"})
 EMPTY = ("window_id", "window_start", "window_end", "sequence", "op", "timing")
@@ -65,7 +65,7 @@ def reconcile(
     session = session_for(pipeline, spark)
     _check(pipeline, chosen, by)
     # Up to the horizon windows are final.
-    horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), int(_last(pipeline)["batch"])
+    horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), _last(pipeline).batch
     scope = Scope(horizon, _day(since, 0), _day(until, -1))
     base = scope.of(standing(_panes(pipeline, chosen, session), chosen))
     what = against if isinstance(against, str) else "outside"
@@ -109,20 +109,21 @@ def _check(pipeline: Pipeline, output: Output, by: str) -> None:
         )
 
 
-def _last(pipeline: Pipeline) -> dict[str, Any]:
+def _last(pipeline: Pipeline) -> Ledger:
     """The ledger of the last batch, if it has closed a window."""
-    last = Journal(record_files(str(pipeline.state))).last()
-    if last is None or last["ledger"]["frontier"]["watermark"] is None:
+    ledger = None if pipeline.state is None else State.of(pipeline).committed
+    if ledger is None or ledger.frontier.watermark is None:
         raise DefinitionError(
             f"pipeline {pipeline.name!r} has closed no window in {pipeline.state} yet; there is nothing to reconcile."
         )
-    ledger: dict[str, Any] = last["ledger"]
     return ledger
 
 
 def closed_upto(pipeline: Pipeline) -> int:
     """W: windows that end at or before it have had their result on time."""
-    return int(_last(pipeline)["frontier"]["watermark"])
+    mark = _last(pipeline).frontier.watermark
+    assert mark is not None
+    return mark
 
 
 def _panes(pipeline: Pipeline, output: Output, spark: Any) -> Any:
@@ -171,7 +172,7 @@ def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, b
 
 def _check_archive(pipeline: Pipeline, again: Replay, scope: Scope) -> None:
     """What came before the archive was kept, or was deleted from it, must not be taken for rows that never were."""
-    heard, holds = int(_last(pipeline)["rows"].get("in", 0)), again.rows.get("in", 0)
+    heard, holds = _last(pipeline).rows["in"], again.rows.get("in", 0)
     if holds == heard:
         return
     days = [day for file in archived_files(pipeline) for day in re.findall("arrival_day=([0-9-]+)", file.path)]

@@ -23,9 +23,8 @@ from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
 from eventide.sinks.shape import aside, named_aside
-from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.state import State
 from eventide.state.store import LONGEST, attempted, file_system, put
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
@@ -145,9 +144,8 @@ def archived_files(pipeline: Any) -> list[ArchivedFile]:
             f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
             "events that arrived before that are not in it."
         )
-    journal = Journal(record_files(str(pipeline.state)))
-    facts = journal.definition() or {}
-    return files_of(pipeline.archive, facts.get("generation", 0), journal.ledger() or Ledger())
+    state = State.of(pipeline)
+    return files_of(pipeline.archive, state.generation, state.committed or Ledger())
 
 
 def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
@@ -188,14 +186,6 @@ def by_name(root: str, paths: list[str], generation: int, ledger: Ledger) -> lis
             lane, shortened = unquote(match[4]), SHORTENED in match[4]
             found.append(ArchivedFile(root, path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
-
-
-def archived(pipeline: Any, spark: Any) -> Any:
-    """Every archived event as a DataFrame."""
-    found = archived_files(pipeline)
-    if not found:
-        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
-    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
 
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
@@ -248,4 +238,4 @@ def _true_lane(file: ArchivedFile) -> LaneId:
     return (file.lane[0], _read(file, [], ["_lane"])["@_lane"][0]) if file.shortened else file.lane
 
 
-__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]
+__all__ = ["PLACE", "ArchiveWriter", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]

@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.definition.output import Output
-from eventide.engine.arrow_types import small, small_schema
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
+from eventide.kernel.arrow_types import small, small_schema
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
 from eventide.sinks.shape import PaneShape, named_aside

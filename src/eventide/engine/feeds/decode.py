@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.definition.source import Mapped, Source
-from eventide.engine.arrow_types import small_schema
 from eventide.engine.feeds.event_times import can_be_time, micros
 from eventide.engine.feeds.json_records import decode_json
 from eventide.engine.feeds.observer import Observer
@@ -19,6 +18,7 @@ from eventide.engine.feeds.typed_columns import declared
 from eventide.engine.feeds.wire import Registry, decode_wire, report_usage
 from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
+from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.model.time import EARLIEST, LATEST
 from eventide.model.watermark import Custom, Punctuated, Strategy
