@@ -40,7 +40,7 @@ def test_a_recorded_state_says_where_it_stands(tmp_path: Path) -> None:
 def test_what_was_never_run_is_told_with_the_next_step(tmp_path: Path) -> None:
     fresh = State.of(pipeline(str(tmp_path / "state")))
     assert (fresh.committed, fresh.definition, fresh.generation, fresh.lanes) == (None, None, 0, {})
-    with pytest.raises(NothingYet, match="has committed nothing in .*state yet; run it first"):
+    with pytest.raises(NothingYet, match=r"has committed nothing in .*state yet; run it first"):
         _ = fresh.ledger
     with pytest.raises(NothingYet, match="Give it one"):
         State.of(pipeline(None))
