@@ -43,7 +43,7 @@ unit: $(STAMP)
 .PHONY: test-spark
 test-spark:      ## what Spark has a part in, on another version: make test-spark SPARK=4.3.0
 	$(MAKE) VENV=.venv-spark-$(SPARK) SPARK=$(SPARK) install
-	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/measure tests/reconcile tests/sinks/test_in_a_run.py
+	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
 SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults

@@ -25,12 +25,12 @@ from processes import Memory
 import eventide as ev
 from eventide.engine.spark_session import local_session
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, TIME
-from eventide.measure.tune import tune
 from eventide.model.time import show_duration
 from eventide.state.archive import ArchiveWriter
 from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
+from eventide.tuning.tune import tune
 
 SECOND = 1_000_000
 PER_FILE = 1_000_000

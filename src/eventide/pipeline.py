@@ -171,13 +171,13 @@ class Pipeline:
 
     def lateness(self) -> Any:
         """How late its events come, by source, lane, hour and the measured columns."""
-        from eventide.measure.live import read_lateness
+        from eventide.lateness.measured import read_lateness
 
         return read_lateness(self)
 
     def past_lateness(self, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Any:
         """The same over history (by default the archive), by any columns: for a run that did not measure itself, or not by these."""
-        from eventide.measure.past import past_lateness
+        from eventide.tuning.past import past_lateness
 
         return past_lateness(self, by, history, spark, **columns)
 

@@ -20,7 +20,7 @@ from eventide.engine.batch.runner import InlineRunner
 from eventide.engine.batch.staging import deliver_staged
 from eventide.errors import SinkRefused, StagedPartsLost
 from eventide.sinks import Delivery, Retry, postgres
-from eventide.sinks.postgres import PostgresWriter
+from eventide.sinks.kinds.postgres import PostgresWriter
 from eventide.state.store import Store
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventide.cli.main import main
-from eventide.migration.service import Migrations
+from eventide.migration.rollout.service import Migrations
 from eventide.registry.client import RegistryClient
 from eventide.registry.service import Options
 from tests.migration.desk import CREATED_AT, SIGNUP_DATE, USER_ID, Desk, record

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventide.migration.guard import MigrationGuard
-from eventide.migration.migration import Migration
-from eventide.migration.pairing import Said
-from eventide.migration.policy import Policy
-from eventide.migration.rollout import Author, Rollout
-from eventide.migration.tables import MigrationTables
+from eventide.migration.plan.pairing import Said
+from eventide.migration.plan.policy import Policy
+from eventide.migration.rollout.guard import MigrationGuard
+from eventide.migration.rollout.migration import Migration
+from eventide.migration.rollout.rollout import Author, Rollout
+from eventide.migration.rollout.tables import MigrationTables
 from eventide.registry.catalog import Catalog
 from eventide.registry.parsing import Parsing
 from eventide.registry.records import Proposal

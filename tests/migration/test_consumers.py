@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from eventide.migration.consumer import Consumer, Seen, Shape, State, standing
-from eventide.migration.facts import Facts
-from eventide.migration.gathering import standings
-from eventide.migration.migration import Migration
-from eventide.migration.plan import Plan
-from eventide.migration.policy import DAY, HOUR, Policy
-from eventide.migration.timeline import estimate
+from eventide.migration.plan.plan import Plan
+from eventide.migration.plan.policy import DAY, HOUR, Policy
+from eventide.migration.rollout.consumer import Consumer, Seen, Shape, State, standing
+from eventide.migration.rollout.facts import Facts
+from eventide.migration.rollout.gathering import standings
+from eventide.migration.rollout.migration import Migration
+from eventide.migration.rollout.timeline import estimate
 from eventide.registry.faults import Fault
 from tests.migration.test_phases import QUICK, declare, go, reads, refused, to_migrate
 

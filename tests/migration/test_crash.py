@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eventide.migration.consumer import Shape
-from eventide.migration.phase import Phase
-from eventide.migration.policy import Policy
+from eventide.migration.plan.policy import Policy
+from eventide.migration.rollout.consumer import Shape
+from eventide.migration.rollout.phase import Phase
 from tests.migration.desk import CREATED_AT, RENAME, USER_ID, Desk, record
 
 QUICK = Policy(hold_dual_write=0, drift_free=0, retention=0, backfill=True)
@@ -80,7 +80,7 @@ def main(path: str, step: str, now: int, kill_at: int) -> None:
 
     with desk.store.write() as session:
         session._run = dying(session._run)
-        from eventide.migration.rollout import Author, Rollout
+        from eventide.migration.rollout.rollout import Author, Rollout
 
         STEPS[step](Rollout(desk.catalog(session), Author("ada", "test", "because")))
         seen += 1
@@ -160,7 +160,7 @@ def _statements(path: Path, step: str, now: int) -> int:
 
     with desk.store.write() as session:
         session._run = counting(session._run)
-        from eventide.migration.rollout import Author, Rollout
+        from eventide.migration.rollout.rollout import Author, Rollout
 
         STEPS[step](Rollout(desk.catalog(session), Author("ada", "test", "because")))
     desk.store.close()

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from eventide.cli.main import main
-from eventide.migration.drift import NOTHING, DriftCheck
-from eventide.migration.mapping import Change, Mapping
-from eventide.migration.migration import Migration
-from eventide.migration.planning import expanded, propose
-from eventide.migration.shape import Leaf, language
+from eventide.migration.data.drift import NOTHING, DriftCheck
+from eventide.migration.plan.mapping import Change, Mapping
+from eventide.migration.plan.planning import expanded, propose
+from eventide.migration.plan.shape import Leaf, language
+from eventide.migration.rollout.migration import Migration
 from tests.migration.desk import CREATED_AT, FARE, PRICING, RENAME, SIGNUP_DATE, USER_ID, record
 
 DATES = Mapping(

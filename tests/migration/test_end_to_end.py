@@ -17,7 +17,7 @@ import pytest
 import eventide as ev
 from eventide.migration import DriftWatch, Upcast, open_migration
 from eventide.migration.client import MigrationClient
-from eventide.migration.service import Migrations
+from eventide.migration.rollout.service import Migrations
 from eventide.registry.client import RegistryClient
 from eventide.registry.serialisers import AvroDeserialiser, AvroSerialiser
 from eventide.registry.service import Options

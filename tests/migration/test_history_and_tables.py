@@ -9,18 +9,18 @@ import sys
 import polars as pl
 import pytest
 
-from eventide.migration import history
+from eventide.migration.data import history
+from eventide.migration.data.history import HistoryRefused, fill
+from eventide.migration.data.sql.database import TableRefused, connect
+from eventide.migration.data.sql.loss import losses
+from eventide.migration.data.sql.run import planned, run_next
+from eventide.migration.data.sql.steps import Comparison
+from eventide.migration.data.upcast import Upcast
 from eventide.migration.faults import PlanRefused
-from eventide.migration.history import HistoryRefused, fill
-from eventide.migration.migration import Migration
-from eventide.migration.phase import Phase
-from eventide.migration.planning import expanded, propose
-from eventide.migration.shape import language
-from eventide.migration.tabledatabase import TableRefused, connect
-from eventide.migration.tableloss import losses
-from eventide.migration.tablerun import planned, run_next
-from eventide.migration.tableside import Comparison
-from eventide.migration.upcast import Upcast
+from eventide.migration.plan.planning import expanded, propose
+from eventide.migration.plan.shape import language
+from eventide.migration.rollout.migration import Migration
+from eventide.migration.rollout.phase import Phase
 from tests.migration.desk import CREATED_AT, FARE, PRICING, RENAME, SIGNUP_DATE, USER_ID, record
 from tests.migration.test_drift import FARES, FOUR, rides
 
@@ -77,8 +77,8 @@ def test_a_crash_between_file_and_mark_repeats_the_file_alike(landed):
 
 DYING = """
 import os, sys
-from eventide.migration.history import fill
-from eventide.migration.upcast import Upcast
+from eventide.migration.data.history import fill
+from eventide.migration.data.upcast import Upcast
 from tests.migration.test_drift import FARES
 
 left, replace = int(sys.argv[2]), os.replace

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from eventide.migration import history_delta
-from eventide.migration.history import HistoryRefused, fill
-from eventide.migration.history_delta import fill_delta
-from eventide.migration.upcast import Upcast
+from eventide.migration.data import history_delta
+from eventide.migration.data.history import HistoryRefused, fill
+from eventide.migration.data.history_delta import fill_delta
+from eventide.migration.data.upcast import Upcast
 from tests.migration.test_drift import FARES, rides
 
 deltalake = pytest.importorskip("deltalake")

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from eventide.migration.pairing import Said
-from eventide.migration.planning import contracted, expanded, propose
-from eventide.migration.shape import language
-from eventide.migration.status import status
+from eventide.migration.plan.pairing import Said
+from eventide.migration.plan.planning import contracted, expanded, propose
+from eventide.migration.plan.shape import language
+from eventide.migration.rollout.status import status
 from tests.migration.desk import Desk
 from tests.migration.test_phases import CLEAN, QUICK, go
 

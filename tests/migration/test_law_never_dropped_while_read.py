@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from eventide.migration.consumer import Shape
-from eventide.migration.machine import Outcome
-from eventide.migration.phase import Phase
-from eventide.migration.policy import Policy
+from eventide.migration.plan.policy import Policy
+from eventide.migration.rollout.consumer import Shape
+from eventide.migration.rollout.machine import Outcome
+from eventide.migration.rollout.phase import Phase
 from eventide.registry.faults import Fault
 from tests.migration.desk import CREATED_AT, USER_ID, Desk, field_names, record
 from tests.migration.test_crash import state

@@ -10,10 +10,10 @@ import pytest
 
 import eventide as ev
 from eventide.migration import DriftWatch, Upcast, upcast
-from eventide.migration.drift import DriftCheck
-from eventide.migration.drift_spark import counts, spark_drift, with_kind
-from eventide.migration.history import Filled, fill
-from eventide.migration.planning import propose
+from eventide.migration.data.drift import DriftCheck
+from eventide.migration.data.drift_spark import counts, spark_drift, with_kind
+from eventide.migration.data.history import Filled, fill
+from eventide.migration.plan.planning import propose
 from tests.migration.desk import CREATED_AT, RENAME, SIGNUP_DATE, USER_ID, record
 from tests.migration.test_drift import DATES, FARES, FOUR, rides
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from eventide.migration.consumer import Shape
 from eventide.migration.faults import PlanRefused
-from eventide.migration.machine import Outcome
-from eventide.migration.phase import Phase
-from eventide.migration.policy import DAY, HOUR, Policy
+from eventide.migration.plan.policy import DAY, HOUR, Policy
+from eventide.migration.rollout.consumer import Shape
+from eventide.migration.rollout.machine import Outcome
+from eventide.migration.rollout.phase import Phase
 from eventide.registry.faults import Fault
 from tests.migration.desk import CREATED_AT, FARE, RENAME, SIGNUP_DATE, USER_ID, Desk, field_names, record
 

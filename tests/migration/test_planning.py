@@ -7,11 +7,11 @@ import json
 import pytest
 
 from eventide.migration.faults import PlanRefused
-from eventide.migration.mapping import Change
-from eventide.migration.pairing import Said
-from eventide.migration.plan import Plan
-from eventide.migration.planning import Additive, contracted, expanded, propose
-from eventide.migration.shape.language import language
+from eventide.migration.plan.mapping import Change
+from eventide.migration.plan.pairing import Said
+from eventide.migration.plan.plan import Plan
+from eventide.migration.plan.planning import Additive, contracted, expanded, propose
+from eventide.migration.plan.shape.language import language
 from eventide.registry.compatibility import check_level, parse
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, field_names, record
 

@@ -7,12 +7,12 @@ import threading
 import psycopg
 import pytest
 
-from eventide.migration.consumer import Shape
-from eventide.migration.phase import Phase
-from eventide.migration.tabledatabase import TableRefused, connect
-from eventide.migration.tableloss import losses
-from eventide.migration.tablerun import run_next
-from eventide.migration.tableside import Comparison
+from eventide.migration.data.sql.database import TableRefused, connect
+from eventide.migration.data.sql.loss import losses
+from eventide.migration.data.sql.run import run_next
+from eventide.migration.data.sql.steps import Comparison
+from eventide.migration.rollout.consumer import Shape
+from eventide.migration.rollout.phase import Phase
 from tests.migration.desk import Desk, field_names
 from tests.migration.test_history_and_tables import LEAVES, at
 from tests.migration.test_phases import QUICK, declare, drift, go, reads, refused

@@ -9,15 +9,15 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from eventide.migration import upcast
-from eventide.migration.drift import DriftCheck
-from eventide.migration.events import from_records
+from eventide.migration.data.drift import DriftCheck
+from eventide.migration.data.events import from_records
 from eventide.migration.faults import PlanRefused
-from eventide.migration.mapping import Change
-from eventide.migration.pairing import Said
-from eventide.migration.planning import contracted, expanded, propose
-from eventide.migration.policy import Policy
-from eventide.migration.shape import language
-from eventide.migration.status import status
+from eventide.migration.plan.mapping import Change
+from eventide.migration.plan.pairing import Said
+from eventide.migration.plan.planning import contracted, expanded, propose
+from eventide.migration.plan.policy import Policy
+from eventide.migration.plan.shape import language
+from eventide.migration.rollout.status import status
 from eventide.registry.compatibility import parse
 from eventide.registry.faults import Fault
 from eventide.registry.wire import encode_header, encode_indexes

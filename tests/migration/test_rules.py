@@ -10,12 +10,12 @@ import pytest
 
 from eventide.migration import MigrationClient, RuleChain, RuleFailed, upcast
 from eventide.migration.faults import PlanRefused
-from eventide.migration.jsonata_text import PRELUDE, jsonata
-from eventide.migration.pairing import Said
-from eventide.migration.planning import propose
-from eventide.migration.policy import Policy
-from eventide.migration.ruleset import contract_rules, expand_rules
-from eventide.migration.shape import Leaf
+from eventide.migration.plan.jsonata_text import PRELUDE, jsonata
+from eventide.migration.plan.pairing import Said
+from eventide.migration.plan.planning import propose
+from eventide.migration.plan.policy import Policy
+from eventide.migration.plan.ruleset import contract_rules, expand_rules
+from eventide.migration.plan.shape import Leaf
 from eventide.registry.client import RegistryClient
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, record
 from tests.migration.test_service import QUICK

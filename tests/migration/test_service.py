@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventide.cli.main import main
-from eventide.migration.service import Migrations
+from eventide.migration.rollout.service import Migrations
 from eventide.registry.client import RegistryClient, RegistryRefused
 from eventide.registry.service import Options
 from eventide.registry.service.auth import Accounts, hashed

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime
 import polars as pl
 import pytest
 
-from eventide.migration.mapping import Change, Mapping
-from eventide.migration.planning import propose
-from eventide.migration.upcast import Upcast, upcast
+from eventide.migration.data.upcast import Upcast, upcast
+from eventide.migration.plan.mapping import Change, Mapping
+from eventide.migration.plan.planning import propose
 from tests.migration.desk import CREATED_AT, RENAME, SIGNUP_DATE, USER_ID, record
 from tests.migration.test_drift import DATES, FARES, rides
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 import eventide as ev
 from eventide.cli.main import main
-from eventide.measure.tune import tune
 from eventide.reconcile import reconcile
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED, Line, Report
+from eventide.tuning.tune import tune
 
 NIGHT = dt.datetime(2026, 11, 8, 23, 0, tzinfo=dt.UTC)
 SCHEMA = "ts timestamp, at timestamp, bank string, paise bigint, txn bigint"

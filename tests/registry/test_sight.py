@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.migration.service import Migrations
+from eventide.migration.rollout.service import Migrations
 from eventide.registry.service import Application, Options
 from eventide.registry.service.auth import Accounts, Grant, Principal, Role
 from eventide.registry.store import open_store

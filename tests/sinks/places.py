@@ -17,7 +17,7 @@ import pyarrow as pa
 from eventide import sinks
 from eventide.sinks import plain
 from eventide.sinks.changelog import CurrentRows
-from eventide.sinks.clickhouse import Embedded
+from eventide.sinks.kinds.clickhouse import Embedded
 from eventide.sinks.shape import PaneShape
 
 Rows = list[dict[str, Any]]

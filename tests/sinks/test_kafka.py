@@ -12,7 +12,7 @@ import pytest
 
 from eventide.errors import DefinitionError, SinkRefused
 from eventide.sinks import Deduplicator, PaneShape, kafka_topic
-from eventide.sinks.avro import schema_of
+from eventide.sinks.kinds.kafka_avro import schema_of
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
 from tests.sinks.places import Kafka, World
 

@@ -15,8 +15,8 @@ import pytest
 from eventide import sinks
 from eventide.errors import DefinitionError, SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks import Retry
+from eventide.sinks.kinds.parquet import Folder
 from eventide.sinks.lake import file_error
-from eventide.sinks.parquet import Folder
 from tests.sinks.panes import BASE, DELTAS, MINUTE, SHAPE, Pane, batch, delivery, expected, pane, random_log, seen
 from tests.sinks.places import Delta, Iceberg, Parquet, Place, World
 

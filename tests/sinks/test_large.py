@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from eventide import sinks
-from eventide.sinks import PaneShape, chunks, pgcopy
-from eventide.sinks.parquet import ParquetSink
+from eventide.sinks import PaneShape, chunks
+from eventide.sinks.kinds import postgres_copy
+from eventide.sinks.kinds.parquet import ParquetSink
 from eventide.sinks.ranked import emitted, highest
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, disturbed, expected, random_log, seen
 from tests.sinks.places import Place
@@ -76,7 +77,7 @@ def test_more_than_two_gibibytes_of_text_in_one_delivery(tmp_path: Path) -> None
     table = pa.Table.from_batches(list(large()))
     assert table.nbytes > 1 << 31
     assert highest(table, TEXTS).num_rows == emitted(table.to_batches()[::-1], TEXTS).num_rows == 40_000
-    assert sum(part.size for part in pgcopy.encode(table, table.column_names)) > 1 << 31
+    assert sum(part.size for part in postgres_copy.encode(table, table.column_names)) > 1 << 31
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/i"}
     for sink in (sinks.parquet(str(tmp_path / "p")), sinks.delta(str(tmp_path / "d")), sinks.iceberg(catalog, "s.t")):
         writer = sink.open("o", TEXTS)

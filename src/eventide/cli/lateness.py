@@ -11,9 +11,9 @@ from rich.console import Console
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
-from eventide.measure.bias import bias
-from eventide.measure.live import Lateness
-from eventide.measure.witness import HOUR
+from eventide.lateness.bias import bias
+from eventide.lateness.measured import Lateness
+from eventide.lateness.witness import HOUR
 from eventide.model.time import show_instant
 
 MOST_VALUES = 20
@@ -61,7 +61,7 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...], co
 
 def _check(measured: Lateness, contract: Path) -> None:
     """Say of each promise whether it is kept, and end with 1 if one is not."""
-    from eventide.measure.promise import Promise
+    from eventide.lateness.promise import Promise
     from eventide.registry.contract import ContractRefused, read
 
     promised = read(contract.read_text()).get("slaProperties")

@@ -50,7 +50,7 @@ def serve(
     port_file: Path | None,
 ) -> None:
     """Serve a registry until interrupted."""
-    from eventide.migration.service import Migrations
+    from eventide.migration.rollout.service import Migrations
     from eventide.registry.compatibility import LEVELS
     from eventide.registry.service import Options
     from eventide.registry.service import serve as run

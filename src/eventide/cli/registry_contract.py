@@ -105,7 +105,7 @@ def _texts(url: str, token: str | None, references: Iterable[dict[str, Any]]) ->
 
 def _promises(tuned: Path | None, freshness: str | None, completeness: float | None) -> list[dict[str, Any]]:
     from eventide.errors import DefinitionError
-    from eventide.measure.promise import Promise
+    from eventide.lateness.promise import Promise
     from eventide.model.time import duration
 
     promise = Promise()

@@ -12,14 +12,14 @@ from rich.console import Console
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
-from eventide.measure.plot import check_plot, write_plot
-from eventide.measure.report import as_json, usual_allowances, usual_bounds
-from eventide.measure.tune import tune as ask_history
-from eventide.measure.tuning import Point, Tuning
 from eventide.model.time import duration, show_duration
 from eventide.model.watermark import bounded
 from eventide.model.window import sliding, tumbling
 from eventide.sources.files import files
+from eventide.tuning.plot import check_plot, write_plot
+from eventide.tuning.recommendation import Point, Tuning
+from eventide.tuning.report import as_json, usual_allowances, usual_bounds
+from eventide.tuning.tune import tune as ask_history
 
 
 @click.command()

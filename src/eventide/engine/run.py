@@ -40,7 +40,7 @@ from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.watch import settle, watch_of
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
-from eventide.measure.live import LATENESS
+from eventide.lateness.measured import LATENESS
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from eventide.kernel.bound_plan import Witness
-from eventide.measure.live import compact
-from eventide.measure.witness import LatenessWitness
+from eventide.lateness.measured import compact
+from eventide.lateness.witness import LatenessWitness
 from eventide.model.event import LaneId
 from eventide.model.window import Window
 from eventide.state.archive import ArchiveWriter

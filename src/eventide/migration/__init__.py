@@ -5,13 +5,13 @@ What a pipeline or a consumer needs of a migration is here; the rest is asked of
 """
 
 from eventide.migration.client import MigrationClient, open_migration
-from eventide.migration.drift import DriftCheck, DriftReport
-from eventide.migration.mapping import Change, Mapping
-from eventide.migration.migration import Migration
-from eventide.migration.phase import Phase
-from eventide.migration.rulechain import RuleChain, RuleFailed
-from eventide.migration.upcast import Upcast, upcast
-from eventide.migration.watch import DriftWatch
+from eventide.migration.data.drift import DriftCheck, DriftReport
+from eventide.migration.data.drift_watch import DriftWatch
+from eventide.migration.data.rulechain import RuleChain, RuleFailed
+from eventide.migration.data.upcast import Upcast, upcast
+from eventide.migration.plan.mapping import Change, Mapping
+from eventide.migration.rollout.migration import Migration
+from eventide.migration.rollout.phase import Phase
 
 __all__ = [
     "Change",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from eventide.migration.migration import Migration
-from eventide.migration.rulechain import RuleChain, rules_between
+from eventide.migration.data.rulechain import RuleChain, rules_between
+from eventide.migration.rollout.migration import Migration
 from eventide.registry.client import RegistryClient
 
 

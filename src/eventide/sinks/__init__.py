@@ -2,20 +2,20 @@
 
 from eventide.sinks.base import Capabilities, Delivery, LogWriter, PaneWriter, Sink, StagedWriter
 from eventide.sinks.changelog import CurrentRows, Deduplicator
-from eventide.sinks.clickhouse import clickhouse
-from eventide.sinks.console import console
-from eventide.sinks.delta import delta
-from eventide.sinks.duckdb import duckdb
-from eventide.sinks.function import function
-from eventide.sinks.iceberg import iceberg
-from eventide.sinks.kafka import kafka_topic
-from eventide.sinks.merge_sql import MergeDialect, merge_sql
-from eventide.sinks.parquet import parquet
-from eventide.sinks.postgres import postgres
+from eventide.sinks.kinds.clickhouse import clickhouse
+from eventide.sinks.kinds.console import console
+from eventide.sinks.kinds.delta import delta
+from eventide.sinks.kinds.duckdb import duckdb
+from eventide.sinks.kinds.function import function
+from eventide.sinks.kinds.iceberg import iceberg
+from eventide.sinks.kinds.kafka import kafka_topic
+from eventide.sinks.kinds.merge_sql import MergeDialect, merge_sql
+from eventide.sinks.kinds.parquet import parquet
+from eventide.sinks.kinds.postgres import postgres
+from eventide.sinks.kinds.sqlite import sqlite
+from eventide.sinks.kinds.webhook import webhook
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqlite import sqlite
-from eventide.sinks.webhook import webhook
 
 __all__ = [
     "Capabilities",

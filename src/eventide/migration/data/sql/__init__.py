@@ -1,0 +1,1 @@
+"""The same change in a SQL table, step by step."""

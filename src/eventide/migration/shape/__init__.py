@@ -1,6 +1,0 @@
-"""The shape of a schema: its leaves by dotted path, and the same schema with fields added or taken away."""
-
-from eventide.migration.shape.language import Language, language
-from eventide.migration.shape.leaf import Leaf
-
-__all__ = ["Language", "Leaf", "language"]

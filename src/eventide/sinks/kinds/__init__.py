@@ -1,0 +1,1 @@
+"""One file for each kind of sink; what they share lies beside this folder."""

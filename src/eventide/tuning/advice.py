@@ -1,0 +1,89 @@
+"""What a tuning recommends, as lines to paste: within the policies that the pipeline has chosen, each with what it needs to take effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eventide.engine.settings import FREE, RULES
+from eventide.model.policy import LatePolicy
+from eventide.model.watermark import Bounded
+from eventide.wording import span, words
+
+if TYPE_CHECKING:
+    from eventide.tuning.recommendation import Tuning
+
+AS_IT_IS = "as it is"
+NOW = "takes effect on the state that is there"
+NEW_STATE = "needs a new state: eventide run FILE --start-over"
+
+
+def advice(tuning: Tuning) -> list[str]:
+    """The recommendation as it is written in a pipeline; of a pipeline, for each of its sources and outputs."""
+    pipeline = tuning.pipeline
+    if pipeline is None:
+        late = LatePolicy("accumulate", tuning.allowed) if tuning.allowed else LatePolicy("drop")
+        found = [*_idle(tuning), (f"late=ev.{words(late)},", "")]
+        lines = [(f"watermark=ev.{words(Bounded(tuning.bound))},", ""), *found]
+    else:
+        lines = [*_watermarks(tuning, pipeline), *_idle(tuning, pipeline), *_policies(tuning, pipeline)]
+    return [line if not why else f"{line}  # {why}" for line, why in lines]
+
+
+def _watermarks(tuning: Tuning, pipeline: Any) -> Iterator[tuple[str, str]]:
+    for source in pipeline.aggregation.stream.sources:
+        wanted = Bounded(tuning.bound)
+        was = "" if source.watermark == wanted else f", instead of {words(source.watermark)}"
+        yield f"watermark=ev.{words(wanted)},", f"{source.name}: {_effect(source, 'watermark', source.watermark, wanted)}{was}"
+
+
+def _idle(tuning: Tuning, pipeline: Any = None) -> Iterator[tuple[str, str]]:
+    sources = pipeline.aggregation.stream.sources if pipeline is not None else [None] * len(tuning.names)
+    for (name, report), source in zip(tuning.idle(), sources, strict=True):
+        if report.longest:
+            wanted = rounded_up(report.longest)
+            effect = "" if source is None else f"; {_effect(source, 'idle_after', source.idle_after, wanted)}"
+            yield f"idle_after={span(wanted)},", f"{name}: longer than any silence seen{effect}"
+
+
+def _policies(tuning: Tuning, pipeline: Any) -> Iterator[tuple[str, str]]:
+    """An output whose results never move stays so; how much that costs is said. What the others allow is measured."""
+    for output in pipeline.outputs:
+        policy = output.late
+        if policy.name in ("drop", "divert"):
+            late = tuning.point(tuning.bound).refused
+            where = "diverted" if policy.refused else "dropped"
+            yield f"late=ev.{words(policy)},", f"{output.name}: {AS_IT_IS}; {late:,} rows of this history would be {where}"
+            continue
+        wanted = replace(policy, allowed=tuning.allowed or policy.allowed)
+        yield (
+            f"late=ev.{_written(wanted)},",
+            f"{output.name}: {_effect(output, 'late', policy, wanted)}"
+            + ("" if tuning.allowed else "; this history needs none of it"),
+        )
+
+
+def _effect(part: Any, setting: str, was: Any, wanted: Any) -> str:
+    if was == wanted:
+        return AS_IT_IS
+    return NOW if RULES[type(part)][setting].change == FREE else NEW_STATE
+
+
+def rounded_up(time: int) -> int:
+    """To two digits in seconds, so that nobody takes it for a measured constant.
+
+    >>> rounded_up(1), rounded_up(61_000_000)
+    (1000000, 65000000)
+    """
+    second = 1_000_000
+    step = second
+    while time > 20 * step:
+        step *= 5 if str(step)[0] == "1" else 2
+    return -(-time // step) * step
+
+
+def _written(policy: LatePolicy) -> str:
+    """As it is written in a pipeline; where the refused rows go is left as it stands there."""
+    plain = words(replace(policy, refused=None))
+    return plain if policy.refused is None else f"{plain[:-1]}, refused=…)"
