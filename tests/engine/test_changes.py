@@ -19,6 +19,7 @@ from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.changes import DefinitionChanged, check_definition, describe_definition, refuse_older
 from eventide.engine.settings import FREE, NEW, PARTS, REFUSED, RULES
+from eventide.definition.pipeline import Pipeline as Defined
 from eventide.pipeline import Pipeline
 from eventide.sources.delta import delta_table
 from eventide.sources.files import FileSource
@@ -30,7 +31,7 @@ from eventide.wording import words
 
 def test_every_setting_is_classified() -> None:
     """A field that is added to a definition must be given a rule: may it change on existing state?"""
-    known = {Pipeline, Output, Aggregation, Stream, FileSource, KafkaSource, FrameSource}
+    known = {Defined, Output, Aggregation, Stream, FileSource, KafkaSource, FrameSource}
     assert set(RULES) == known and set(_kinds_of(Source)) == {FileSource, KafkaSource, FrameSource}
     for part, rules in RULES.items():
         assert {f.name for f in dataclasses.fields(part)} == {name for name in rules if "." not in name}, part

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import eventide as ev
 from eventide.cli.main import main
 from eventide.lateness.promise import Promise
-from eventide.tuning.judgement import DISORDER, IDLENESS
+from eventide.lateness.witness import DISORDER, IDLENESS
 from eventide.tuning.report import as_json
 from eventide.tuning.tune import tune
 

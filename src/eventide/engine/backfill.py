@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import polars as pl
 
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
-from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
 from eventide.engine.spark_session import session_for
@@ -23,6 +23,9 @@ from eventide.sinks.shape import named_aside
 from eventide.sources.frame import FrameSource
 from eventide.state.state import State
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 REPLAYED = {
     **{f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset", "event_time")},
     "_dead": DEAD,
@@ -31,32 +34,35 @@ REPLAYED = {
 """The archive's columns as a replay reads them: late rows carry their place under the archive's own names, so that here it goes by others."""
 
 
+Defined = TypeVar("Defined", bound=Pipeline)
+
+
 @dataclass
-class Backfill:
+class Backfill(Generic[Defined]):
     """What a backfill gave; its tables are read like those of a live run."""
 
-    pipeline: Any
+    pipeline: Defined
     rows: dict[str, int]
     outputs: dict[str, dict[str, int]]
 
 
 def backfill(
-    pipeline: Any,
-    history: Any,
-    spark: Any,
+    pipeline: Defined,
+    history: DataFrame | dict[str, DataFrame] | None,
+    spark: SparkSession | None,
     state: str,
     *,
     arrival: str | None = None,
     lane: str | None = None,
     offset: str | None = None,
     deliver: bool = False,
-) -> Backfill:
+) -> Backfill[Defined]:
     """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own.
 
     The sinks hear of it only with `deliver`: then its results take the place of those that are final in the live run.
     """
     session = session_for(pipeline, spark)
-    sources = pipeline.aggregation.stream.sources
+    sources = pipeline.sources
     superseding = Superseding.of(pipeline, from_archive=history is None) if deliver else None
     if history is None:
         return _run(pipeline, from_archive(pipeline, session), session, state, superseding)
@@ -69,7 +75,7 @@ def backfill(
     return _run(pipeline, replaced, session, state, superseding)
 
 
-def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
+def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource, ...]:
     """The sources as the archive has them: transformed already, in the places and with the event times that the live run gave them.
 
     A source's own time column would not do: sources that are merged keep only the columns that they share, and a dead letter may have
@@ -78,7 +84,7 @@ def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
     kept = archived(pipeline, session)
     known = _known_lanes(pipeline)
     found = []
-    for source in pipeline.aggregation.stream.sources:
+    for source in pipeline.sources:
         place = named_aside("_source", kept.columns)
         renamed = {named_aside(name, kept.columns): replayed for name, replayed in REPLAYED.items()}
         rows = kept.where(kept[place] == source.name).withColumnsRenamed(renamed).drop(place)
@@ -103,8 +109,8 @@ def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
 
 
 def _run(
-    pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: str, superseding: Superseding | None
-) -> Backfill:
+    pipeline: Defined, replaced: tuple[FrameSource, ...], session: SparkSession, state: str, superseding: Superseding | None
+) -> Backfill[Defined]:
     over = _over(pipeline, replaced, state)
     run = Run(over, session, state, numbered=superseding.take if superseding else None)
     run.open()
@@ -117,13 +123,13 @@ def _run(
         run.close()
 
 
-def _known_lanes(pipeline: Any) -> dict[str, list[str]]:
+def _known_lanes(pipeline: Pipeline) -> dict[str, list[str]]:
     """The lanes that the live run has waited for from its start, where it left a journal."""
     return State.of(pipeline).lanes if pipeline.state is not None else {}
 
 
 def _static(
-    source: Any, frame: Any, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
+    source: Source, frame: DataFrame, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
 ) -> FrameSource:
     column = lane or (source.lane if isinstance(source, FrameSource) else None)
     return FrameSource(
@@ -136,7 +142,7 @@ def _static(
     )  # fmt: skip
 
 
-def _lanes_in(frame: Any, column: str | None) -> list[str]:
+def _lanes_in(frame: DataFrame, column: str | None) -> list[str]:
     """Without a live run to go by, W waits for every lane that the history has."""
     if column is None:
         return []
@@ -150,15 +156,16 @@ def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
     )
 
 
-def _over(pipeline: Any, sources: tuple[FrameSource, ...], state: str) -> Any:
-    from eventide.pipeline import Pipeline
-
+def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
     old = pipeline.aggregation
-    stream = Stream(sources, old.stream.dedupe_keys, old.stream.dedupe_within)
-    aggregation = Aggregation(stream, old.window, old.keys, old.aggregates)
+    aggregation = replace(old, stream=replace(old.stream, sources=sources))
     outputs = tuple(replace(o, aggregation=aggregation) for o in without_sinks(pipeline.outputs))
-    return Pipeline(
-        pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle,
-        buckets=pipeline.buckets, generation=pipeline.generation + 1,
-        measure=False if pipeline.measure is None else pipeline.measure or True,
-    )  # fmt: skip
+    return replace(
+        pipeline,
+        outputs=outputs,
+        state=state,
+        generation=pipeline.generation + 1,
+        dead_letter_sink=None,
+        archive=None,
+        archive_format="parquet",
+    )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.gate import TOLD
 from eventide.engine.run import Run
 from eventide.engine.spark_session import SparkGone, is_gone, session_for
 from eventide.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -26,8 +30,8 @@ class Handle:
     @classmethod
     def start(
         cls,
-        pipeline: Any,
-        spark: Any = None,
+        pipeline: Pipeline,
+        spark: SparkSession | None = None,
         *,
         available_now: bool = False,
         drain: bool = False,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.beginning import Beginning
 from eventide.engine.batch.bucket_task import finished_kinds, late_rows
 from eventide.engine.batch.deliver import Deliverer, pane_shape
@@ -54,6 +55,9 @@ from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
 from eventide.state.store import Store
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 Hook = Callable[[str], None]
 """Called at named points of a batch; tests kill the process there."""
 
@@ -66,8 +70,8 @@ def no_hook(point: str) -> None:
 class Run:
     """One run of a pipeline on one state directory."""
 
-    pipeline: Any
-    spark: Any
+    pipeline: Pipeline
+    spark: SparkSession
     state: str
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
@@ -93,7 +97,7 @@ class Run:
 
     def _open(self) -> None:
         definition = self.pipeline
-        self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
+        self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.sources)]
         self.kinds = common_kinds(self.feeds, definition.aggregation)
         stored, last = self.journal.definition(), self.journal.last()
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
@@ -138,7 +142,7 @@ class Run:
 
     def _shape(self, facts: dict[str, Any]) -> BoundPlan:
         definition = self.pipeline
-        sources = definition.aggregation.stream.sources
+        sources = definition.sources
         return BoundPlan(
             self._plan(facts),
             definition.aggregation.keys,
@@ -198,11 +202,11 @@ class Run:
         """The end of the input: a last batch without rows, which closes every window. The state is finished with it."""
         return self.batch(None, self.ledger.batch + 1, drain=True)
 
-    def _on_batch(self, frame: Any, number: int) -> None:
+    def _on_batch(self, frame: DataFrame, number: int) -> None:
         with self.gate.batch(lambda: self.query is not None and not self.query.isActive):
             self._next_batch(frame, number)
 
-    def _next_batch(self, frame: Any, number: int) -> None:
+    def _next_batch(self, frame: DataFrame, number: int) -> None:
         if number <= self.ledger.batch:
             return
         if number > self.ledger.batch + 1:
@@ -223,7 +227,7 @@ class Run:
                 "over with a new generation: eventide run FILE --start-over."
             )
 
-    def batch(self, frame: Any, number: int, *, drain: bool = False) -> BatchResult:
+    def batch(self, frame: DataFrame | None, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
         self.lease.check()
         begun = self.journal.begun(number)
@@ -258,7 +262,7 @@ class Run:
             self.journal.define(self.definition)
             self._defined = True
 
-    def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
+    def _begin(self, frame: DataFrame | None, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
         """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""
         read = self.feeds if frame is not None else []  # the end of the input brings no rows
         where = places(self.feeds)
@@ -290,7 +294,9 @@ class Run:
         for feed in self.feeds:
             feed.check_same(memory.get(feed.source.name, {}))
 
-    def _read(self, frame: Any, number: int, beginning: Beginning, *, again: bool) -> tuple[list[LaneAccount], Beginning]:
+    def _read(
+        self, frame: DataFrame | None, number: int, beginning: Beginning, *, again: bool
+    ) -> tuple[list[LaneAccount], Beginning]:
         """The accounts of the lanes, and what decides the batch with the files in it that could not be read."""
         if frame is None:
             return [], beginning

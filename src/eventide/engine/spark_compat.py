@@ -10,6 +10,9 @@ from typing import Any
 from eventide.definition.source import Source
 from eventide.errors import DefinitionError, EventideError
 
+Java = Any
+"""An object of the JVM, as py4j hands it over: Python knows nothing of its type."""
+
 
 class SparkUnsupported(EventideError):
     """This Spark has no counterpart of something that a pipeline needs."""
@@ -107,7 +110,7 @@ def parse_ddl(text: str) -> Any:
         raise DefinitionError(f"the schema {text!r} is not Spark DDL: {str(error).splitlines()[0]}") from error
 
 
-def checkpoint_files(jvm: Any, path: Any, configuration: Any) -> Any:
+def checkpoint_files(jvm: Java, path: Java, configuration: Java) -> Java:
     """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
     from py4j.java_gateway import JavaClass
 

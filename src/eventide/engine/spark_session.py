@@ -6,12 +6,16 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.connectors import jars_of
 from eventide.engine.java import SparkUnavailable, show_java
-from eventide.engine.spark_compat import line_of
+from eventide.engine.spark_compat import line_of, packages_of
 from eventide.errors import EventideError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class SparkGone(EventideError):
@@ -36,7 +40,7 @@ def local_session(
     master: str | None = None,
     jars: Iterable[str] = (),
     conf: Mapping[str, str] | None = None,
-) -> Any:
+) -> SparkSession:
     """A session with quiet defaults, on all cores of this machine unless told otherwise; one that runs already is used as it is.
 
     `packages` are fetched once and handed over as files, unless `jars` names them by path; `conf` is Spark's own and wins over the defaults.
@@ -84,7 +88,7 @@ def local_session(
         ) from error
 
 
-def hush(spark: Any) -> None:
+def hush(spark: SparkSession) -> None:
     """Spark's Python side prints and logs tracebacks of its own when the JVM ends; what that means is told elsewhere, once."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.module not in ("java_gateway", "clientserver"))
@@ -94,16 +98,16 @@ def hush(spark: Any) -> None:
         server.handle_error = lambda *about: None if isinstance(sys.exc_info()[1], EOFError) else told(*about)
 
 
-def session_for(pipeline: Any, given: Any = None) -> Any:
+def session_for(pipeline: Pipeline, given: SparkSession | None = None) -> SparkSession:
     """The session that a pipeline runs on: the user's own, once its workers are known to be able, or one with what its sources need."""
     if given is None:
-        return local_session(pipeline.packages(), name=pipeline.name)
+        return local_session(packages_of(pipeline.sources), name=pipeline.name)
     refuse_connect(given)
     _check_workers(given)
     return given
 
 
-def _check_workers(spark: Any) -> None:
+def _check_workers(spark: SparkSession) -> None:
     """Have one task say what Python it runs on, before a batch dies of it; asked once for each session."""
     context = spark.sparkContext
     if context.applicationId in _checked:
@@ -135,7 +139,7 @@ def _worker_facts(_: int) -> tuple[str, list[str]]:
     return ".".join(map(str, sys.version_info[:2])), lacking
 
 
-def refuse_connect(spark: Any) -> None:
+def refuse_connect(spark: SparkSession) -> None:
     """Spark Connect has no JVM gateway and no RDDs, which the engine needs."""
     if "connect" in type(spark).__module__:
         raise SparkUnavailable(

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.deliver import Deliverer, Outlet
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
-from eventide.sinks.base import Delivery, Held, Span, TableSink
+from eventide.sinks.base import Delivery, Held, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.archive import newest_generation
 from eventide.state.generations import NONE, fits, of_states, standing
@@ -66,6 +67,7 @@ class Succession:
     def _replace(self, outlet: Outlet, own: Results, delivery: Delivery) -> None:
         """Readers see these results instead of all that stood; sinks that cannot be asked get a retract for each of those first."""
         sink, name = outlet.output.sink, outlet.output.name
+        assert sink is not None  # who has none is passed over
         if isinstance(sink, TableSink):
             sink.replace(name, outlet.shape, self.generation, own, delivery)
             outlet.panes = sink.open(name, outlet.shape)
@@ -86,6 +88,7 @@ class Succession:
     def _withdraw(self, outlet: Outlet, own: Results, delivery: Delivery) -> bool:
         """Withdraw older results of windows that have closed here with nothing in them; says whether there are later ones."""
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
+        assert sink is not None
         span = Span(own.first_start(), None if mark == MAX_TIME else mark)
         if isinstance(sink, TableSink):
             more = sink.withdraw(name, outlet.shape, self.generation, span)
@@ -96,7 +99,7 @@ class Succession:
         self.withdrawn[name] = mark or 0
         return more
 
-    def _tell(self, sink: Any, older: Results, span: Span, kept: set[str], delivery: Delivery) -> bool:
+    def _tell(self, sink: Sink, older: Results, span: Span, kept: set[str], delivery: Delivery) -> bool:
         """Send a retract for each older result inside a span; says whether there are such results in windows that end later."""
         writer = sink.open(delivery.output, older.shape)
         try:
@@ -110,7 +113,7 @@ class Succession:
         return all_of_them > told
 
 
-def first_facts(pipeline: Any, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
+def first_facts(pipeline: Pipeline, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
     """The generation of a fresh state, above all that stand in sinks, in states set aside and in the archive, which keeps each by its number.
 
     And which outputs wait to replace what stands in their sinks.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.run import Run
 from eventide.errors import DefinitionError
 from eventide.model.time import MAX_TIME, plus
-from eventide.sinks.base import Delivery, Span, TableSink
+from eventide.sinks.base import Delivery, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import NONE, of_states, standing, take
 from eventide.state.ledger import Ledger
@@ -21,14 +21,14 @@ from eventide.state.state import State, committed_files
 class Superseding:
     """The live run as it stood when the backfill began: what is final then is final for ever."""
 
-    pipeline: Any
+    pipeline: Pipeline
     state: State
     facts: dict[str, Any]
     ledger: Ledger
     from_archive: bool
 
     @classmethod
-    def of(cls, pipeline: Any, *, from_archive: bool) -> Superseding:
+    def of(cls, pipeline: Pipeline, *, from_archive: bool) -> Superseding:
         """Look at the live run; one that has not caught up yet has nothing to be superseded."""
         state = None if pipeline.state is None else State.of(pipeline)
         facts, ledger = (None, None) if state is None else (state.definition, state.committed)
@@ -62,7 +62,7 @@ class Superseding:
             files = tuple(committed_files(run.store, f"panes/{output.name}", run.ledger))
             own = Results(run.store, files, run.shapes[output.name], final)
             delivery = Delivery(self.pipeline.name, output.name, run.ledger.batch, run.last_clock, mark)
-            self._deliver(output, own, run.generation, delivery)
+            self._deliver(output.sink, own, run.generation, delivery)
 
     def _refuse_part_of_an_archive(self, rows: int) -> None:
         heard = self.ledger.rows["in"]
@@ -73,22 +73,22 @@ class Superseding:
                 "pipeline.backfill(history, deliver=True)."
             )
 
-    def _deliver(self, output: Output, own: Results, generation: int, delivery: Delivery) -> None:
-        sink, shape = output.sink, own.shape
+    def _deliver(self, sink: Sink, own: Results, generation: int, delivery: Delivery) -> None:
+        name, shape = delivery.output, own.shape
         span = Span(own.first_start(), own.until)
         if span.low is None:
             return  # no window of the history is final
-        writer = sink.open(output.name, shape)
+        writer = sink.open(name, shape)
         try:
             if isinstance(sink, TableSink):
-                sink.claim(output.name, shape, generation)
+                sink.claim(name, shape, generation)
                 writer.deliver(own.inserts(), delivery)
-                sink.withdraw(output.name, shape, generation, span)
+                sink.withdraw(name, shape, generation, span)
             else:
                 store = self.state.store
-                live = told_by(store, output.name, committed_files(store, f"panes/{output.name}", self.ledger), shape)
+                live = told_by(store, name, committed_files(store, f"panes/{name}", self.ledger), shape)
                 gone = list(withdrawals(live, generation, span, own.windows()))
-                keep_backfilled(store, output.name, generation, own)
+                keep_backfilled(store, name, generation, own)
                 writer.deliver(own.inserts(), delivery)
                 writer.deliver(gone, delivery)
         finally:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.state.archive import archived_files
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
-def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
+
+def _table(pipeline: Pipeline, spark: SparkSession, directory: str, empty: Callable[[], DataFrame]) -> DataFrame:
     state = State.of(pipeline)
     files = state.tables(directory)
     return spark.read.parquet(*[state.store.url(f) for f in files]) if files else empty()
 
 
-def panes(pipeline: Any, spark: Any, output: Output) -> Any:
+def panes(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
     """Every emission of an output."""
 
-    def empty() -> Any:
+    def empty() -> DataFrame:
         return spark.createDataFrame(
             [], "window_id string, window_start timestamp, window_end timestamp, sequence bigint, op string, timing string"
         )
@@ -29,19 +34,19 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
     return _table(pipeline, spark, f"panes/{output.name}", empty)
 
 
-def late(pipeline: Any, spark: Any, output: Output) -> Any:
+def late(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
     """The rows that an output refused and kept."""
     empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp, _generation bigint"
     return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
 
 
-def dead_letters(pipeline: Any, spark: Any) -> Any:
+def dead_letters(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """The records that could not be read."""
     empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary, generation bigint"
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
 
 
-def archived(pipeline: Any, spark: Any) -> Any:
+def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """Every archived event as a DataFrame."""
     found = archived_files(pipeline)
     if not found:
@@ -49,7 +54,7 @@ def archived(pipeline: Any, spark: Any) -> Any:
     return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
 
 
-def windows(pipeline: Any, spark: Any) -> Any:
+def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """Every window that the outputs spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
 
@@ -78,7 +83,7 @@ def windows(pipeline: Any, spark: Any) -> Any:
     return both.select("window_start", "window_end", state.alias("state"), "closed_at", final.alias("final"))
 
 
-def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
+def _open_windows(pipeline: Pipeline, ledger: Ledger) -> list[tuple[int, int]]:
     window = pipeline.aggregation.window
     if not isinstance(window, Sliding):
         return sorted({(part.low, part.high) for part in ledger.parts if part.kind == "sessions"})

@@ -8,14 +8,14 @@ from typing import Any
 import datasketches as ds
 import polars as pl
 
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.lateness.quantiles import KLL_K, Weighted
-from eventide.lateness.witness import ALL, LATENESS, SCHEMA, SUMS
+from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import Store, attempt_in
-from eventide.tuning.judgement import DISORDER, IDLENESS
 
 COMPACT_EVERY = 64
 KEY = ("source", "lane", "hour", "dimension", "value", "stride")
@@ -117,7 +117,7 @@ class Lateness:
         return {name: self.rows.get(name, 0) / total for name in ("out_of_order", "late_at_source", "dead", "raised")}
 
 
-def read_lateness(pipeline: Any) -> Lateness:
+def read_lateness(pipeline: Pipeline) -> Lateness:
     """What the committed batches of a pipeline measured."""
     if pipeline.measure is None:
         raise DefinitionError(

@@ -61,7 +61,7 @@ def reconcile(
     (window_start, the keys, the aggregates) or plain rows. `identity` names the columns that make a row the same in both, so that
     the gap to outside rows can be split row by row. `since` and `until` are widened to whole days (UTC).
     """
-    chosen = pipeline._output(output)
+    chosen = pipeline.output(output)
     session = session_for(pipeline, spark)
     _check(pipeline, chosen, by)
     # Up to the horizon windows are final.

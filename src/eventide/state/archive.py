@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 from urllib.parse import quote, unquote
 
 import polars as pl
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
 from eventide.model.event import LaneId
@@ -137,7 +137,7 @@ class ArchivedFile:
         return pq.ParquetFile(file_system(self.root)[0].open_input_file(self.path))
 
 
-def archived_files(pipeline: Any) -> list[ArchivedFile]:
+def archived_files(pipeline: Pipeline) -> list[ArchivedFile]:
     """The files of the committed batches of the state's generation: a run that started over has read everything again."""
     if pipeline.archive is None:
         raise DefinitionError(
@@ -217,7 +217,7 @@ def _read(file: ArchivedFile, columns: list[str], places: list[str]) -> pl.DataF
     return frame.select(*(c for c in columns if c in have), *[pl.col(name).alias(f"@{place}") for place, name in named.items()])
 
 
-def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+def archived_lanes(pipeline: Pipeline) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
     """How a worker reads each archived lane in order, times and places only."""
     return lanes_of(archived_files(pipeline))
 

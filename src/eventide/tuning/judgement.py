@@ -20,9 +20,6 @@ from eventide.model.window import Sliding
 from eventide.tuning.curve import ALWAYS
 from eventide.tuning.lane_scan import END, NUMBER, STEP, WINDOWS, Question
 
-DISORDER, IDLENESS = "behind its own lane", "its lane had been idle"
-"""Why a row is late: its lane had gone on without it, or W had gone on without its lane."""
-
 STEP_SCHEMA = {
     "arrival": pl.Int64, "source": pl.Int64, "lane": pl.String, "offset": pl.Int64, "mark": pl.Int64, "newest": pl.Int64,
 }  # fmt: skip
@@ -144,4 +141,4 @@ def judge_all(question: Question, steps: pl.DataFrame, shares: Iterable[tuple[La
     return judged
 
 
-__all__ = ["DISORDER", "IDLENESS", "STEP", "Judged", "common_steps", "judge_all", "mark_before", "packed", "unpacked"]
+__all__ = ["STEP", "Judged", "common_steps", "judge_all", "mark_before", "packed", "unpacked"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -16,10 +16,13 @@ from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
 from eventide.kernel.arrow_types import small, small_schema
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
+from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWriter
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
 from eventide.wording import words
+
+if TYPE_CHECKING:
+    pass
 
 LATE_IDENTITY = ("_source", "_lane", "_offset", "_generation")
 DEAD_IDENTITY = ("source", "lane", "offset", "generation")
@@ -72,7 +75,7 @@ class Deliverer:
             outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, identity)
         self.outlets[output.name] = outlet
 
-    def open_dead(self, sink: Any, schema: pa.Schema) -> None:
+    def open_dead(self, sink: Sink | None, schema: pa.Schema) -> None:
         """Open the sink of dead letters."""
         if sink is not None:
             self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema

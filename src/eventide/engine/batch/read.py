@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.lane_task import LaneAccount, scan_lane
 from eventide.engine.batch.microbatch import Engine
 from eventide.engine.batch.row_task import RowScan
@@ -28,6 +29,9 @@ from eventide.model.event import LaneId
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 Landed = dict[int, list[LandedFile]]
 """The files of a batch, for each source of files by its place among the sources."""
 
@@ -36,14 +40,16 @@ Landed = dict[int, list[LandedFile]]
 class BatchScan:
     """Reads batches of a run."""
 
-    pipeline: Any
-    spark: Any
+    pipeline: Pipeline
+    spark: SparkSession
     feeds: list[Feed]
     engine: Engine
     columns: tuple[str, ...]
     """Those that all sources share."""
 
-    def __call__(self, frame: Any, number: int, clock: int, ledger: Ledger, landed: Landed) -> tuple[list[LaneAccount], Landed]:
+    def __call__(
+        self, frame: DataFrame, number: int, clock: int, ledger: Ledger, landed: Landed
+    ) -> tuple[list[LaneAccount], Landed]:
         """The account of every lane that has rows in this batch, which consists of these files and of the other rows of the frame.
 
         Beside it the files, of which those that could not be read say why: each is one dead letter.
@@ -59,7 +65,7 @@ class BatchScan:
             landed, rows = told, self._scan_rows(frame, number, clock, ledger, told)
         return accounts + rows, landed
 
-    def landed(self, frame: Any, notes: dict[int, Noted]) -> Landed:
+    def landed(self, frame: DataFrame, notes: dict[int, Noted]) -> Landed:
         """The files that a batch consists of, as they are now; those that Spark took and that are gone since are among them."""
         feeds = {f.index: f for f in self.feeds if isinstance(f, FileFeed)}
         if not feeds or PATH not in frame.columns:
@@ -71,7 +77,7 @@ class BatchScan:
             found[index] += feed.unseen(found[index], notes[index])
         return {index: sorted(files, key=lambda f: (f.modified, f.path)) for index, files in found.items()}
 
-    def _scan_rows(self, frame: Any, number: int, clock: int, ledger: Ledger, landed: Landed) -> list[LaneAccount]:
+    def _scan_rows(self, frame: DataFrame, number: int, clock: int, ledger: Ledger, landed: Landed) -> list[LaneAccount]:
         rows = self._rows(frame, landed, ledger)
         if rows is None:
             return []
@@ -98,7 +104,7 @@ class BatchScan:
                     tasks.append(partial(_scan_file_lane, *about, files, feed.source.format, reading))
         return [LaneAccount.from_json(line) for line in engine.runner.run(tasks)]
 
-    def _rows(self, frame: Any, landed: Landed, ledger: Ledger) -> Any | None:
+    def _rows(self, frame: DataFrame, landed: Landed, ledger: Ledger) -> DataFrame | None:
         """The rows that come through Spark in this batch, as one DataFrame, lanes whole and in order."""
         parts = []
         if any(not isinstance(f, FileFeed) for f in self.feeds):
@@ -112,7 +118,7 @@ class BatchScan:
                 parts.append(rows_of_files(self.spark, feed, landed[feed.index], known))
         return united(parts) if parts else None
 
-    def _in_order(self, rows: Any) -> Any:
+    def _in_order(self, rows: DataFrame) -> DataFrame:
         """Kafka's partitions are lanes already; other rows are brought together by lane and sorted by offset."""
         if all(isinstance(f, FileFeed) or (isinstance(f, KafkaFeed) and not f.source.transforms) for f in self.feeds):
             return rows

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -16,6 +17,9 @@ from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.kernel.scan import Arrivals, LaneCarry, LaneScanner
 from eventide.model.event import LaneId, Position
 from eventide.state.store import Store
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class RowScan:
     swept: Position | None
     clock: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Scan every lane of a partition; rows of a lane come in order."""
         scanners: dict[LaneId, LaneScanner] = {}
         for batch in batches:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
@@ -22,6 +22,9 @@ from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.model.time import EARLIEST, LATEST
 from eventide.model.watermark import Custom, Punctuated, Strategy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class Decoding:
 
     reading: Reading
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records as columns."""
         for batch in batches:
             rows = pl.from_arrow(pa.Table.from_batches([batch]))
@@ -145,7 +148,7 @@ class Decoding:
         ready_for_the_next()
 
 
-def transformed(records: Any, reading: Reading, source: Source) -> Any:
+def transformed(records: DataFrame, reading: Reading, source: Source) -> DataFrame:
     """Records decoded, then through the user's transforms."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -155,7 +158,7 @@ def transformed(records: Any, reading: Reading, source: Source) -> Any:
     return past_transforms(records.mapInArrow(Decoding(reading), schema), places, source)
 
 
-def past_transforms(decoded: Any, places: list[str], source: Source) -> Any:
+def past_transforms(decoded: DataFrame, places: list[str], source: Source) -> DataFrame:
     """Rows through the user's transforms; what could not be decoded goes past them, so that none is filtered away."""
     from pyspark.sql import functions as F
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
@@ -17,6 +17,9 @@ from eventide.engine.spark_notes import Noted
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 PATH, MODIFIED, SIZE = "__path", "__modified", "__size"
 
@@ -53,7 +56,7 @@ class Feed(Protocol):
     def known_lanes(self) -> tuple[str, ...]:
         """The lanes that W waits for from the start."""
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """A streaming DataFrame: rows with their place, or (for files) where the rows are."""
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow.fs as pafs
@@ -14,6 +15,9 @@ from eventide.engine.feeds.file_faults import UnreadableFile, expect_text, fault
 from eventide.engine.feeds.landed import LandedFile
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
 from eventide.state.store import file_system
+
+if TYPE_CHECKING:
+    pass
 
 
 def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:

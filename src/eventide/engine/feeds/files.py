@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -23,6 +23,9 @@ from eventide.sources.files import FileSource
 from eventide.state.ledger import Ledger
 from eventide.state.records import is_local
 from eventide.state.store import StoreError, file_system
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 EVERY_AGE = "100000000d"
 """Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""
@@ -47,7 +50,7 @@ class FileFeed:
     """The clock of the last look at the directory, and the files that were unread then."""
 
     @classmethod
-    def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
+    def open(cls, spark: SparkSession, index: int, source: FileSource) -> FileFeed:
         """Find out the columns."""
         _refuse_missing(source)
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(source.schema))
@@ -83,7 +86,7 @@ class FileFeed:
         """What has landed by now, oldest first."""
         return list_files(self.source.path, self.source.format, self.source.lane)
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """The paths of new files; their content is never read by Spark."""
         from pyspark.sql import functions as F
 

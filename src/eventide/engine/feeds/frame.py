@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, reading_of
@@ -15,6 +15,9 @@ from eventide.redaction import warn_of
 from eventide.sources.frame import FrameSource
 from eventide.state.ledger import Ledger
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 @dataclass
 class FrameFeed:
@@ -25,7 +28,7 @@ class FrameFeed:
     reading: Reading
 
     @classmethod
-    def open(cls, spark: Any, index: int, source: FrameSource) -> FrameFeed:
+    def open(cls, spark: SparkSession, index: int, source: FrameSource) -> FrameFeed:
         """Take the columns from the DataFrame after its transforms; a replay's verdicts on dead letters are no columns of the user's."""
         kinds = arrow_kinds(source.opened(spark).schema)
         users = {name: kind for name, kind in kinds.items() if name not in (DEAD, RAW)}
@@ -35,7 +38,7 @@ class FrameFeed:
         """The whole source, unless a column names the lanes."""
         return ("0",) if self.source.lane is None else self.source.lanes
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """The user's rows with their place."""
         return placed(self.source.opened(spark), self.index, self.source.lane, self.source.offset, self.source.arrival)
 
@@ -47,7 +50,7 @@ class FrameFeed:
         """It remembers nothing: Spark checks its own sources."""
 
 
-def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival: str | None) -> Any:
+def placed(frame: DataFrame, index: int, lane: str | None, offset: str | None, arrival: str | None) -> DataFrame:
     """A DataFrame with the columns that say where each row stands; -1 stands for "as it comes"."""
     from pyspark.sql import functions as F
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,6 +21,10 @@ from eventide.sources.formats import Format
 from eventide.sources.kafka import TUNED, KafkaSource
 from eventide.state.ledger import Ledger
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
 
 class TopicReplaced(SourceError):
     """A topic is no longer the one that was read."""
@@ -33,12 +37,12 @@ class KafkaFeed:
     index: int
     source: KafkaSource
     reading: Reading
-    spark: Any = None
+    spark: SparkSession
     decoding: Reading | None = None
     """How records are decoded before the user's transforms see them; without transforms the scan does it itself."""
 
     @classmethod
-    def open(cls, spark: Any, index: int, source: KafkaSource) -> KafkaFeed:
+    def open(cls, spark: SparkSession, index: int, source: KafkaSource) -> KafkaFeed:
         """Find out the columns."""
         form = source.value
         registry, kinds = _registry(source, form)
@@ -68,18 +72,18 @@ class KafkaFeed:
             sorted(_lane(topic, partition, self.source) for topic, partition in topic_ends(self.spark, self.source).last)
         )
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """Records with their place, as they come."""
         reader = spark.readStream.format("kafka").option("startingOffsets", self.source.starting)
         if self.source.rows_per_batch is not None:
             reader = reader.option("maxOffsetsPerTrigger", str(self.source.rows_per_batch))
         return self._records(reader)
 
-    def history(self, spark: Any) -> Any:
+    def history(self, spark: SparkSession) -> DataFrame:
         """Records with their place, all that the topics hold now."""
         return self._records(spark.read.format("kafka").option("startingOffsets", "earliest"))
 
-    def _records(self, reader: Any) -> Any:
+    def _records(self, reader: DataStreamReader | DataFrameReader) -> DataFrame:
         from pyspark.sql import functions as F
 
         source = self.source
@@ -150,7 +154,7 @@ def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[
     return asked, avro_kinds(reader, references) if form.kind == "avro" and reader is not None else {}
 
 
-def _as_it_is(frame: Any) -> Any:
+def _as_it_is(frame: DataFrame) -> DataFrame:
     return frame
 
 

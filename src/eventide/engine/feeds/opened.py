@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from eventide.definition.source import Source
 from eventide.engine.feeds.feed import Feed
@@ -14,8 +14,11 @@ from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.kafka import KafkaSource
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def open_feed(spark: Any, index: int, source: Source) -> Feed:
+
+def open_feed(spark: SparkSession, index: int, source: Source) -> Feed:
     """Open a source of any kind."""
     if isinstance(source, FileSource):
         return FileFeed.open(spark, index, source)
