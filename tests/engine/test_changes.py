@@ -15,11 +15,11 @@ from test_bad_input_of_a_run import Feeding, contents
 
 import eventide as ev
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline as Defined
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.changes import DefinitionChanged, check_definition, describe_definition, refuse_older
 from eventide.engine.settings import FREE, NEW, PARTS, REFUSED, RULES
-from eventide.definition.pipeline import Pipeline as Defined
 from eventide.pipeline import Pipeline
 from eventide.sources.delta import delta_table
 from eventide.sources.files import FileSource

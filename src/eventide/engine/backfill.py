@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import polars as pl
@@ -132,14 +132,16 @@ def _static(
     source: Source, frame: DataFrame, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
 ) -> FrameSource:
     column = lane or (source.lane if isinstance(source, FrameSource) else None)
+    shared = {field.name: getattr(source, field.name) for field in fields(Source)}
+    shared |= {"arrival": arrival or source.arrival}
+    shared |= {"max_skew": None}  # history's arrivals have been lowered already, or are not measured by today's clock
     return FrameSource(
-        name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
-        arrival=arrival or source.arrival, time_unit=source.time_unit, time_zone=source.time_zone, time_format=source.time_format, max_ahead=source.max_ahead, transforms=source.transforms,
-        max_skew=None,  # history's arrivals have been lowered already, or are not measured by today's clock
-        maps=source.maps,
-        frame=frame, lane=column, offset=offset or getattr(source, "offset", None),
+        **shared,
+        frame=frame,
+        lane=column,
+        offset=offset or getattr(source, "offset", None),
         lanes=tuple(known if known is not None else _lanes_in(frame, column)),
-    )  # fmt: skip
+    )
 
 
 def _lanes_in(frame: DataFrame, column: str | None) -> list[str]:

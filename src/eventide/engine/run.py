@@ -26,7 +26,6 @@ from eventide.engine.changes import (
     refuse_older,
     refuse_unfinished,
 )
-from eventide.engine.feeds.file_faults import refuse_bad_files
 from eventide.engine.feeds.frame import warn_of_batches
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.observer import tell
@@ -46,7 +45,6 @@ from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import INSTANT, PaneShape
-from eventide.sources.files import FileSource
 from eventide.state.archive import clear_uncommitted
 from eventide.state.generations import refuse_outranked
 from eventide.state.journal import Journal, JournalError
@@ -309,8 +307,7 @@ class Run:
             beginning.check_faults(number, landed)
             return beginning
         for feed in self.feeds:
-            if isinstance(feed.source, FileSource) and feed.source.on_bad_file == "stop":
-                refuse_bad_files(feed.source.name, landed.get(feed.index, []))
+            feed.refuse_bad(landed.get(feed.index, []))
         return replace(beginning, landed=landed)
 
     def _settle_watch(self, written: list[str] | None = None) -> None:

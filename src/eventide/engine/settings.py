@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
@@ -21,9 +21,6 @@ from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
 from eventide.state.records import is_local
 from eventide.wording import span, words
-
-if TYPE_CHECKING:
-    pass
 
 FREE, NEW, REFUSED, PARTS = "free", "needs a new generation", "refused", "by its parts"
 UNSEEN: Callable[[Any], str] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,9 +16,6 @@ from eventide.state.archive import ArchiveWriter
 from eventide.state.archive_log import publish
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

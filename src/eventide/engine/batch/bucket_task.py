@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -44,9 +43,6 @@ from eventide.model.trigger import PerBatch, PerRow
 from eventide.model.window import Session, Sliding
 from eventide.sinks.shape import aside
 from eventide.state.store import Part, Store
-
-if TYPE_CHECKING:
-    pass
 
 COMPACT_ABOVE = 8
 """When more parts than this are read together they are merged into one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -20,9 +19,6 @@ from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWri
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
 from eventide.wording import words
-
-if TYPE_CHECKING:
-    pass
 
 LATE_IDENTITY = ("_source", "_lane", "_offset", "_generation")
 DEAD_IDENTITY = ("source", "lane", "offset", "generation")

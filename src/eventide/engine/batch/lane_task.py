@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -19,9 +19,6 @@ from eventide.model.event import LaneId
 from eventide.model.lane import Progress
 from eventide.state.ledger import carry_from, progress_from
 from eventide.state.store import Part, Store, lane_name
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pyarrow as pa
 
@@ -11,9 +9,6 @@ from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import END, OP, TIMING, instant
 from eventide.kernel.jsontext import json_of
 from eventide.sinks.shape import PaneShape
-
-if TYPE_CHECKING:
-    pass
 
 
 def pane_table(panes: pl.DataFrame, shape: BoundPlan, clock: int) -> pl.DataFrame:

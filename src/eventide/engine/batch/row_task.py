@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
@@ -17,9 +16,6 @@ from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.kernel.scan import Arrivals, LaneCarry, LaneScanner
 from eventide.model.event import LaneId, Position
 from eventide.state.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -11,9 +11,6 @@ import pyarrow as pa
 from eventide.engine.feeds.text_times import Times
 from eventide.engine.feeds.values import Fields, Misfit, fit, named
 from eventide.kernel.columns import DEAD
-
-if TYPE_CHECKING:
-    pass
 
 Kinds = dict[str, pl.DataType]
 Row = dict[str, Any]

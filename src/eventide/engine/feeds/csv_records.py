@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -19,9 +19,6 @@ from eventide.engine.feeds.text_columns import from_texts
 from eventide.engine.feeds.text_times import FEW, Times
 from eventide.engine.feeds.values import Misfit
 from eventide.kernel.columns import DEAD, RAW
-
-if TYPE_CHECKING:
-    pass
 
 Cells = list[bytes | None]
 OPEN = "a quote is never closed"

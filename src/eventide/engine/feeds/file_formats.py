@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -19,9 +19,6 @@ from eventide.engine.feeds.typed_columns import declared
 from eventide.engine.feeds.values import Misfit
 from eventide.kernel.columns import RAW
 from eventide.sinks.plain import text as plain_text
-
-if TYPE_CHECKING:
-    pass
 
 ROWS_PER_CHUNK = 500_000
 BYTES_PER_CHUNK = 128 * 1024 * 1024

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eventide.engine.feeds.decode import Reading
-from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, reading_of
+from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, lane_by_lane, reading_of
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.spark_notes import Noted
 from eventide.errors import OrderWarning
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class FrameFeed:
+class FrameFeed(Feed):
     """A user's DataFrame: Eventide cannot see its end, so its rows are judged by batch."""
 
-    index: int
+    is_one = False
+    sees_its_end = False
     source: FrameSource
-    reading: Reading
 
     @classmethod
     def open(cls, spark: SparkSession, index: int, source: FrameSource) -> FrameFeed:
@@ -42,12 +41,14 @@ class FrameFeed:
         """The user's rows with their place."""
         return placed(self.source.opened(spark), self.index, self.source.lane, self.source.offset, self.source.arrival)
 
+    def history(self, spark: SparkSession) -> DataFrame:
+        """Its rows by offset, or by arrival, or as they come."""
+        order = self.source.offset or self.source.arrival
+        return lane_by_lane(self.frame(spark), *([order] if order else []))
+
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
-
-    def check_same(self, memory: dict[str, Any]) -> None:
-        """It remembers nothing: Spark checks its own sources."""
 
 
 def placed(frame: DataFrame, index: int, lane: str | None, offset: str | None, arrival: str | None) -> DataFrame:
@@ -66,7 +67,7 @@ def placed(frame: DataFrame, index: int, lane: str | None, offset: str | None, a
 def warn_of_batches(feeds: list[Feed]) -> None:
     """Say which sources are judged by batch: a promise that cannot be kept for them must not be taken for kept."""
     for feed in feeds:
-        if isinstance(feed, FrameFeed):
+        if not feed.sees_its_end:
             warn_of(
                 f"source {feed.source.name!r} is a DataFrame: nobody can tell whether a batch took all that was there, so each of its lanes "
                 "counts as read up to the end of the batch, and which rows are late may depend on how Spark cuts the stream. kafka(…) and "

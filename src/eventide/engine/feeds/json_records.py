@@ -11,7 +11,7 @@ import io
 import json
 import re
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -22,9 +22,6 @@ from eventide.engine.feeds.text_times import FEW, ISO, Times, in_years
 from eventide.engine.feeds.values import Fields, Misfit, Number, is_map, typed
 from eventide.kernel.columns import DEAD, NO_VALUE
 from eventide.kernel.leaves import holds
-
-if TYPE_CHECKING:
-    pass
 
 MOST_BYTES = 256 * 1024 * 1024
 """What Arrow is given at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from eventide.definition.source import Source
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+FEEDS: dict[type, Callable[..., Feed]] = {FileSource: FileFeed.open, KafkaSource: KafkaFeed.open, FrameSource: FrameFeed.open}
+"""How each kind of source is opened."""
+
+
 def open_feed(spark: SparkSession, index: int, source: Source) -> Feed:
     """Open a source of any kind."""
-    if isinstance(source, FileSource):
-        return FileFeed.open(spark, index, source)
-    if isinstance(source, KafkaSource):
-        return KafkaFeed.open(spark, index, source)
-    if isinstance(source, FrameSource):
-        return FrameFeed.open(spark, index, source)
+    for kind in type(source).__mro__:
+        if kind in FEEDS:
+            return FEEDS[kind](spark, index, source)
     raise DefinitionError(f"source {source.name!r}: {type(source).__name__} is not a kind of source that Eventide can run.")

@@ -10,7 +10,6 @@ from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.feed import Feed
-from eventide.engine.feeds.files import FileFeed
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
 from eventide.model.window import Session
@@ -56,10 +55,10 @@ def only_measured(pipeline: Pipeline, source: Source) -> frozenset[str]:
     return measured - needed - clock_columns(source, measured)
 
 
-def read_kinds(pipeline: Pipeline, feed: FileFeed) -> dict[str, pl.DataType]:
+def read_kinds(pipeline: Pipeline, feed: Feed) -> dict[str, pl.DataType]:
     """The columns of a file that are read at all: every one where rows are kept whole, otherwise those that are used."""
     source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
-    if pipeline.archive or needed is None or source.format != "parquet":  # a record is decoded whole
+    if pipeline.archive or needed is None or not feed.takes_columns:
         return kinds
     own = {*clock_columns(source, kinds), *mapped_columns(source, kinds), *needed, *(pipeline.measure or ())}
     return {name: kind for name, kind in kinds.items() if name in own}

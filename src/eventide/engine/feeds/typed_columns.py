@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from eventide.engine.feeds.columnar import Kinds, arrow_kind
@@ -11,9 +9,6 @@ from eventide.engine.feeds.text_columns import from_texts
 from eventide.engine.feeds.text_times import Times, in_halves
 from eventide.kernel.columns import DEAD, RAW
 from eventide.kernel.jsontext import json_of
-
-if TYPE_CHECKING:
-    pass
 
 
 def declared(frame: pl.DataFrame, kinds: Kinds, times: Times, coded: frozenset[str] = frozenset()) -> pl.DataFrame:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.feeds.decode import quoted
 from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Feed
-from eventide.engine.feeds.files import FileFeed
-from eventide.engine.feeds.kafka import KafkaFeed
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ def places(feeds: list[Feed]) -> dict[int, int]:
 
     A user's DataFrame may consist of several of Spark's sources, or none: such come last, and nobody asks for their place.
     """
-    single = [feed for feed in feeds if isinstance(feed, FileFeed | KafkaFeed)]
+    single = [feed for feed in feeds if feed.is_one]
     return {feed.index: place for place, feed in enumerate(single)}
 
 
@@ -72,6 +70,6 @@ def _users_columns(feeds: list[Feed], frames: list[DataFrame]) -> dict[str, Data
     """The columns that come as such; files come as paths, and Kafka's records without transforms as bytes."""
     found: dict[str, DataType] = {}
     for feed, frame in zip(feeds, frames, strict=True):
-        if not isinstance(feed, FileFeed) and (feed.source.transforms or not isinstance(feed, KafkaFeed)):
+        if feed.is_decoded:
             found.update({f.name: f.dataType for f in frame.schema if not f.name.startswith("__")})
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -17,9 +17,6 @@ from eventide.engine.feeds.values import Misfit, shown
 from eventide.errors import EventideError
 from eventide.kernel.columns import NO_VALUE
 from eventide.registry.wire import HEADER_SIZE
-
-if TYPE_CHECKING:
-    pass
 
 
 class Undecodable(EventideError):
