@@ -239,6 +239,9 @@ _OVER_VALUES: dict[str, Any] = {
     "collect": lambda values, _: sorted(values, key=_rank),
 }
 
+KINDS = frozenset({"count", "first", "last", "custom", *_OVER_VALUES})
+"""Every kind that has a meaning; who computes them must know them all."""
+
 
 def _custom(what: Aggregate, events: Sequence[Event]) -> Any:
     rows = [dict(e.row) for e in events]

@@ -12,11 +12,9 @@ from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.feed import Feed
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
+from eventide.kernel.kinds import KINDS
 from eventide.model.window import Session
 from eventide.wording import words
-
-NUMBERS = frozenset({"sum", "mean", "variance", "stddev", "quantile"})
-"""Aggregates of numbers only."""
 
 
 def needed_columns(aggregation: Aggregation) -> list[str]:
@@ -87,7 +85,7 @@ def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.Da
 def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
     """Texts, times and nested values have no sum; found here, not by the first row."""
     for name, what in aggregation.aggregates:
-        if what.kind not in NUMBERS or what.column is None:
+        if not KINDS[what.kind].numbers or what.column is None:
             continue
         kind = kinds[what.column]
         if not (kind.is_numeric() or kind == pl.Boolean()):
