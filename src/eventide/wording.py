@@ -67,6 +67,8 @@ def _aggregate(what: Aggregate) -> str:
     if what.kind == "custom":
         return _call("aggregate", partial=repr(dict(what.partial)), merge=repr(dict(what.merge)), finish=words(what.finish))
     column = [words(what.column)] if what.column else []
+    if what.kind == "exact_quantile":
+        return _call("median", *column)
     return _call(what.kind, *column, *([] if what.share is None else [repr(what.share)]))
 
 

@@ -25,6 +25,7 @@ EVERY = (
     ("least", model.min("n")), ("most", model.max("f")), ("mean", model.mean("f")), ("var", model.variance("f")),
     ("dev", model.stddev("n")), ("first", model.first("n")), ("last", model.last("t")), ("all", model.collect("t")),
     ("kinds", model.distinct("t")), ("median", model.quantile("n", 0.5)), ("low", model.quantile("n", 0.0)), ("own", OWN),
+    ("middle", model.median("n")), ("middle of floats", model.median("f")), ("middle of money", model.median("d")),
 )  # fmt: skip
 SCHEMA: dict[str, Any] = {
     "k": pl.String(), "n": pl.Int64(), "m": pl.Int64(), "f": pl.Float64(), "d": pl.Decimal(18, 2), "t": pl.String(),

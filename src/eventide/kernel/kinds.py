@@ -144,6 +144,17 @@ def _gathered(values: Callable[[Place], pl.Expr], finish: Callable[[Place], pl.E
     )
 
 
+def _between(place: Place) -> pl.Expr:
+    """The exact quantile: on the line between the two values next to it."""
+    values = place.part("v").list.sort()
+    last = values.list.len().cast(pl.Int64) - 1
+    reach = last * pl.lit(place.what.share)
+    below = reach.floor().cast(pl.Int64)
+    part = reach - below
+    low, high = (values.list.get(at, null_on_oob=True) for at in (below, pl.min_horizontal(below + 1, last)))
+    return pl.when((part == 0) | (low == high)).then(low).otherwise(low * (1 - part) + high * part)
+
+
 def _bound_to(text: str, place: Place) -> pl.Expr:
     """A user's expression, which names the parts, over the columns that hold them."""
     held = {name: place.name(f"c{name}") for name, _ in place.what.partial}
@@ -175,6 +186,7 @@ KINDS: dict[str, Kind] = {
     "last": _edge(pl.Expr.last),
     "distinct": _sketched(lambda p: p.column.drop_nulls().unique().implode(), pl.Int64, numbers=False),
     "quantile": _sketched(lambda p: p.column.cast(pl.Float64).drop_nulls().implode(), pl.Float64, numbers=True),
+    "exact_quantile": _gathered(lambda p: p.column.cast(pl.Float64), _between, numbers=True),
     "collect": _gathered(lambda p: p.column, lambda p: p.part("v").list.sort()),
     "custom": Kind(
         partial=lambda p: {f"c{name}": pl.sql_expr(text) for name, text in p.what.partial},

@@ -111,6 +111,16 @@ def quantile(column: str, share: float) -> Aggregate:
     return Aggregate("quantile", _column("quantile", column), share)
 
 
+def median(column: str) -> Aggregate:
+    """The exact median; of an even number of values the mean of the two in the middle. All values are kept for it.
+
+    >>> rows = [Event(0, 0, row={"ms": ms}) for ms in (30, 10, None, 40, 20)]
+    >>> compute(median("ms"), rows)
+    25.0
+    """
+    return Aggregate("exact_quantile", _column("median", column), 0.5)
+
+
 def collect(column: str) -> Aggregate:
     """All values that are not null, sorted."""
     return Aggregate("collect", _column("collect", column))
@@ -227,6 +237,18 @@ def _quantile(values: list[Any], share: float | None) -> Any:
     return ordered[builtins.min(len(ordered) - 1, builtins.max(0, math.ceil((share or 0.0) * len(ordered)) - 1))]
 
 
+def _between(values: list[Any], share: float | None) -> float | None:
+    """The exact quantile, as Spark's percentile: on the line between the two values next to it."""
+    if not values:
+        return None
+    ordered = sorted((float(v) for v in values), key=_rank)
+    reach = (share or 0.0) * (len(ordered) - 1)
+    below = math.floor(reach)
+    part = reach - below
+    low, high = ordered[below], ordered[builtins.min(below + 1, len(ordered) - 1)]
+    return low if part == 0 or low == high else low * (1 - part) + high * part
+
+
 _OVER_VALUES: dict[str, Any] = {
     "sum": _sum,
     "min": _extreme(builtins.min),
@@ -236,6 +258,7 @@ _OVER_VALUES: dict[str, Any] = {
     "stddev": _stddev,
     "distinct": lambda values, _: len({_rank(v) for v in values}),
     "quantile": _quantile,
+    "exact_quantile": _between,
     "collect": lambda values, _: sorted(values, key=_rank),
 }
 
