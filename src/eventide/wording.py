@@ -7,9 +7,9 @@ from typing import Any
 
 from eventide.model.aggregate import Aggregate
 from eventide.model.policy import Divert, LatePolicy
-from eventide.model.time import duration, show_duration
+from eventide.model.time import span
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
-from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated
+from eventide.model.watermark import Strategy
 from eventide.model.window import Session, Sliding
 from eventide.sources.formats import Format
 
@@ -24,19 +24,9 @@ def words(value: Any) -> str:
         return f"[{', '.join(map(words, value))}]"
     if isinstance(value, str):
         return f'"{value}"'
+    if isinstance(value, Strategy):
+        return value.written
     return _WORDS.get(type(value), repr)(value)
-
-
-def span(time: int | None) -> str:
-    """A span as text that gives the same span when it is read.
-
-    >>> span(90_000_000), span(90_061_000_001), span(None)
-    ('"1 minute 30 seconds"', '"90061000001 us"', 'None')
-    """
-    if time is None:
-        return "None"
-    shown = show_duration(time)
-    return f'"{shown}"' if duration(shown, zero=True) == time else f'"{time} us"'
 
 
 def _call(name: str, *arguments: str, **named: str | None) -> str:
@@ -72,31 +62,15 @@ def _aggregate(what: Aggregate) -> str:
     return _call(what.kind, *column, *([] if what.share is None else [repr(what.share)]))
 
 
-def _adaptive(strategy: Adaptive) -> str:
-    spans = {"floor": strategy.floor, "ceiling": strategy.ceiling, "step": strategy.step, "start": strategy.start}
-    return _call("adaptive", repr(strategy.quantile), **{name: span(time) for name, time in spans.items()})
-
-
 def _format(form: Format) -> str:
     """Without the registry's address, which may hold a password."""
     named = {"schema": form.schema, "subject": form.subject, "reader": form.reader}
     return _call(form.kind, **{name: words(value) for name, value in named.items() if value is not None})
 
 
-def _regression(choice: str) -> str | None:
-    return None if choice == "ignore" else words(choice)
-
-
 _WORDS: dict[type, Callable[[Any], str]] = {
     Sliding: _sliding,
     Session: lambda window: _call("session", span(window.gap)),
-    Bounded: lambda strategy: _call("bounded", span(strategy.bound)),
-    Ascending: lambda _: "ascending()",
-    Punctuated: lambda s: _call(
-        "punctuated", when=words(s.when), value=words(s.value), on_regression=_regression(s.on_regression)
-    ),
-    Custom: lambda s: _call("custom", words(s.value), on_regression=_regression(s.on_regression)),
-    Adaptive: _adaptive,
     LatePolicy: _policy,
     Divert: _divert,
     Every: lambda trigger: _call("every", span(trigger.period)),

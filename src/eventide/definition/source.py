@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from eventide.definition.stream import Stream, Windowed
 from eventide.errors import DefinitionError
-from eventide.model.time import Duration, duration, show_duration
-from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated, Strategy
+from eventide.model.time import Duration, duration
+from eventide.model.watermark import Strategy
 from eventide.model.window import Window
 from eventide.redaction import without_secrets
 
@@ -49,7 +49,7 @@ class Source:
             raise DefinitionError(
                 f"source {self.name!r}: event_time is {self.event_time!r}; name the column that says when it happened."
             )
-        if not isinstance(self.watermark, Bounded | Ascending | Punctuated | Custom | Adaptive):
+        if not isinstance(self.watermark, Strategy):
             raise DefinitionError(
                 f'source {self.name!r}: watermark is {self.watermark!r}; use bounded("30 seconds"), ascending(), punctuated(...), '
                 "custom(...) or adaptive(...)."
@@ -112,24 +112,7 @@ class Source:
         return Stream((self,))
 
     def __str__(self) -> str:
-        return f"{self.name} (event time {self.event_time}, {describe(self.watermark)})"
-
-
-def describe(strategy: Strategy) -> str:
-    """A strategy in words.
-
-    >>> describe(Bounded(30_000_000))
-    'at most 30 seconds out of order'
-    """
-    if isinstance(strategy, Bounded):
-        return f"at most {show_duration(strategy.bound)} out of order"
-    if isinstance(strategy, Ascending):
-        return "in order"
-    if isinstance(strategy, Punctuated):
-        return f"markers where {strategy.when}"
-    if isinstance(strategy, Custom):
-        return f"watermark {strategy.value}"
-    return f"adaptive to {strategy.quantile:.1%} of its disorder, at most {show_duration(strategy.ceiling)}"
+        return f"{self.name} (event time {self.event_time}, {self.watermark})"
 
 
 def idle(name: str, idle_after: Duration | None) -> int | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-import polars as pl
-
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
+from eventide.engine.feeds.projection import named_in
 from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
 from eventide.engine.spark_session import session_for
@@ -18,7 +17,6 @@ from eventide.engine.tables import archived
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
-from eventide.model.watermark import Custom, Punctuated
 from eventide.sinks.shape import named_aside
 from eventide.sources.frame import FrameSource
 from eventide.state.state import State
@@ -96,10 +94,7 @@ def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource
 
 def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
     """A watermark that markers or an expression say cannot be said again without the columns that it is read from."""
-    if not isinstance(source.watermark, Punctuated | Custom):
-        return
-    texts = [source.watermark.value, *([source.watermark.when] if isinstance(source.watermark, Punctuated) else [])]
-    read = {name for text in texts for name in pl.sql_expr(text).meta.root_names()}
+    read = named_in(source.watermark.expressions)
     lost = sorted(read - {*kept, "arrival_time"})
     if lost:
         raise DefinitionError(

@@ -13,6 +13,7 @@ from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.model.policy import LatePolicy
+from eventide.model.time import span
 from eventide.redaction import masked
 from eventide.sources.delta import DeltaRows
 from eventide.sources.files import FileSource
@@ -20,7 +21,7 @@ from eventide.sources.frame import FrameSource
 from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
 from eventide.state.records import is_local
-from eventide.wording import span, words
+from eventide.wording import words
 
 FREE, NEW, REFUSED, PARTS = "free", "needs a new generation", "refused", "by its parts"
 UNSEEN: Callable[[Any], str] | None = None

@@ -102,6 +102,7 @@ class Reference:
         if event.arrival < least:
             event = replace(event, arrival=least)
             self.state.rows["raised"] += 1
+        event = self.plan.sources[event.source].strategy.timed(event)
         self._pass_time(event.arrival)
         self.state.swept = event.position
         self.state.rows["in"] += 1

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.settings import FREE, RULES
 from eventide.model.policy import LatePolicy
+from eventide.model.time import span
 from eventide.model.watermark import Bounded
-from eventide.wording import span, words
+from eventide.wording import words
 
 if TYPE_CHECKING:
     from eventide.tuning.recommendation import Tuning

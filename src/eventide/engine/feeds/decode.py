@@ -21,7 +21,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.model.time import EARLIEST, LATEST
-from eventide.model.watermark import Custom, Punctuated, Strategy
+from eventide.model.watermark import Strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,7 +80,10 @@ class Reading:
             # What cannot be read does not say when it arrived: the scan puts it beside its neighbour in the lane.
             own = pl.when(pl.col(DEAD).is_null()).then(pl.col(ARRIVAL))
             chunk = chunk.with_columns(pl.coalesce(pl.lit(arrived).clip(EARLIEST, LATEST), own).alias(ARRIVAL))
-        happened, wrong = self._times(chunk, self.event_time, "event time")
+        if self.strategy.by_arrival:  # the scan takes the arrival that it judges by
+            happened, wrong = chunk[ARRIVAL], pl.repeat(None, len(chunk), dtype=pl.String, eager=True)
+        else:
+            happened, wrong = self._times(chunk, self.event_time, "event time")
         timed = chunk.with_columns(happened.alias(TIME), pl.coalesce(pl.col(DEAD), pl.lit(wrong)).alias(DEAD))
         ready = timed.with_columns(self._candidate(timed), self._marker())
         if self.keep is None:
@@ -109,25 +112,25 @@ class Reading:
         return read, pl.select(pl.when(pl.lit(wrong)).then(reason)).to_series()
 
     def _marker(self) -> pl.Expr:
-        if isinstance(self.strategy, Punctuated):
-            return pl.sql_expr(self.strategy.when).cast(pl.Boolean).fill_null(False).alias(MARKER)
+        if self.strategy.marker is not None:
+            return pl.sql_expr(self.strategy.marker).cast(pl.Boolean).fill_null(False).alias(MARKER)
         return pl.lit(False).alias(MARKER)
 
     def _candidate(self, chunk: pl.DataFrame) -> pl.Expr:
-        if not isinstance(self.strategy, Punctuated | Custom):
+        if self.strategy.says is None:
             return pl.lit(None, dtype=pl.Int64).alias(CANDIDATE)
         named = chunk.with_columns(
             pl.from_epoch(pl.col(ARRIVAL), time_unit="us").dt.replace_time_zone("UTC").alias("arrival_time")
         )
-        said = named.select(pl.sql_expr(self.strategy.value).alias(CANDIDATE))
+        said = named.select(pl.sql_expr(self.strategy.says).alias(CANDIDATE))
         if not can_be_time(said[CANDIDATE].dtype):
             raise DefinitionError(
-                f"source {self.name!r}: the watermark {self.strategy.value!r} is {said[CANDIDATE].dtype}, which says no time."
+                f"source {self.name!r}: the watermark {self.strategy.says!r} is {said[CANDIDATE].dtype}, which says no time."
             )
         value = micros(said[CANDIDATE], self.time_unit, self.times)
-        if isinstance(self.strategy, Custom):
+        if self.strategy.marker is None:
             return pl.lit(value).alias(CANDIDATE)
-        marks = pl.sql_expr(self.strategy.when).cast(pl.Boolean).fill_null(False)
+        marks = pl.sql_expr(self.strategy.marker).cast(pl.Boolean).fill_null(False)
         return pl.when(marks).then(pl.lit(value)).otherwise(None).alias(CANDIDATE)
 
 

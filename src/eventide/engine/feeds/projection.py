@@ -25,8 +25,17 @@ def needed_columns(aggregation: Aggregation) -> list[str]:
 
 def clock_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
     """Of these columns, those that a source's clock reads: its times, and what its watermark strategy names."""
-    strategy = str(source.watermark)
-    return frozenset(name for name in names if name in (source.event_time, source.arrival) or name in strategy)
+    read = {source.event_time, source.arrival, *named_in(source.watermark.expressions)}
+    return frozenset(name for name in names if name in read)
+
+
+def named_in(expressions: Iterable[str]) -> frozenset[str]:
+    """The columns that SQL expressions read.
+
+    >>> sorted(named_in(["kind = 'marker'", "complete_to - 5"]))
+    ['complete_to', 'kind']
+    """
+    return frozenset(name for text in expressions for name in pl.sql_expr(text).meta.root_names())
 
 
 def mapped_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
