@@ -75,3 +75,11 @@ def test_what_type_checkers_are_told_of_the_settings_is_what_they_are() -> None:
     assert {name: kind.__forward_arg__ for name, kind in Settings.__annotations__.items()} == {
         name: told[name] for name in Settings.__annotations__
     }
+
+
+def test_windows_of_arrival_say_so_in_the_name_of_their_time() -> None:
+    by_arrival = {"schema": "page string", "watermark": ev.processing_time()}
+    source = ev.files("clicks", "landing/", event_time="arrival_time", **by_arrival)
+    assert str(source) == "clicks (event time arrival_time, by arrival, not by event time)"
+    with pytest.raises(ev.DefinitionError, match='Say so, event_time="arrival_time"'):
+        ev.files("clicks", "landing/", event_time="ts", **by_arrival)

@@ -20,7 +20,7 @@ from eventide.model.aggregate import (
 )
 from eventide.model.policy import accumulate, divert, drop, retract
 from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
-from eventide.model.watermark import adaptive, ascending, bounded, custom, punctuated
+from eventide.model.watermark import adaptive, ascending, bounded, custom, processing_time, punctuated
 from eventide.model.window import session, sliding, tumbling
 from eventide.pipeline import Pipeline
 from eventide.sinks import (
@@ -90,6 +90,7 @@ __all__ = [
     "per_batch",
     "per_row",
     "postgres",
+    "processing_time",
     "protobuf",
     "punctuated",
     "quantile",

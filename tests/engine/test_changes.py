@@ -64,6 +64,7 @@ def test_values_are_told_as_they_are_written() -> None:
         'session("30 minutes")': ev.session("30 minutes"),
         'bounded("30 seconds")': ev.bounded("30 seconds"),
         "ascending()": ev.ascending(),
+        "processing_time()": ev.processing_time(),
         'punctuated(when="m", value="v", on_regression="fail")': ev.punctuated("m", "v", "fail"),
         'custom("arrival_time")': ev.custom("arrival_time"),
         "drop()": ev.drop(),

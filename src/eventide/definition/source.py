@@ -15,6 +15,8 @@ from eventide.redaction import without_secrets
 
 Transform = Callable[[Any], Any]
 Mapped = Callable[[Any], Any]
+ARRIVAL_TIME = "arrival_time"
+"""What the time of an event is called that goes by its arrival."""
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
@@ -53,6 +55,11 @@ class Source:
             raise DefinitionError(
                 f'source {self.name!r}: watermark is {self.watermark!r}; use bounded("30 seconds"), ascending(), punctuated(...), '
                 "custom(...) or adaptive(...)."
+            )
+        if self.watermark.by_arrival and self.event_time != ARRIVAL_TIME:
+            raise DefinitionError(
+                f"source {self.name!r}: event_time is {self.event_time!r}, but {self.watermark.written} puts rows into windows by when they "
+                f'arrived. Say so, event_time="{ARRIVAL_TIME}", or give a watermark of event time, such as bounded("30 seconds").'
             )
         if self.time_unit not in UNITS:
             raise DefinitionError(

@@ -88,7 +88,8 @@ def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource
         rows = kept.where(kept[place] == source.name).withColumnsRenamed(renamed).drop(place)
         _refuse_lost_columns(source, rows.columns)
         static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
-        found.append(replace(static, event_time="archived_event_time", transforms=(), maps=()))
+        time = source.event_time if source.watermark.by_arrival else "archived_event_time"
+        found.append(replace(static, event_time=time, transforms=(), maps=()))
     return tuple(found)
 
 

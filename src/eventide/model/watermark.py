@@ -182,6 +182,26 @@ class Adaptive(Strategy):
         return f"adaptive to {self.quantile:.1%} of its disorder, at most {show_duration(self.ceiling)}"
 
 
+@dataclass(frozen=True)
+class ProcessingTime(Strategy):
+    """The time of an event is the time of its arrival, which within a lane never goes back."""
+
+    by_arrival = True
+
+    @property
+    def behind(self) -> int:
+        """Nothing."""
+        return 0
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return "processing_time()"
+
+    def __str__(self) -> str:
+        return "by arrival, not by event time"
+
+
 def _regressing(strategy: Strategy) -> str:
     return "" if strategy.on_regression == "ignore" else f', on_regression="{strategy.on_regression}"'
 
@@ -198,6 +218,15 @@ def bounded(bound: Duration) -> Bounded:
 def ascending() -> Ascending:
     """The watermark is the largest event time of the lane: every step back is late at source."""
     return Ascending()
+
+
+def processing_time() -> ProcessingTime:
+    """Windows of arrival time: for figures about the engine, not about what happened. The source says so: event_time="arrival_time".
+
+    >>> print(processing_time())
+    by arrival, not by event time
+    """
+    return ProcessingTime()
 
 
 def punctuated(when: str, value: str, on_regression: str = "ignore") -> Punctuated:

@@ -153,7 +153,7 @@ def reading_of(index: int, source: Source, kinds: dict[str, pl.DataType], decode
         times=times_of(source),
     )
     given = reading.given
-    for column in (source.event_time, source.arrival):
+    for column in (None if source.watermark.by_arrival else source.event_time, source.arrival):
         if column is not None and column not in given:
             raise DefinitionError(f"source {source.name!r} has no column {column!r}. Its columns are {', '.join(given)}.")
         if column is not None and not can_be_time(given[column]):
