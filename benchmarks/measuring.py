@@ -31,7 +31,7 @@ from processes import cpu, in_pairs, shown
 import eventide as ev
 from eventide.engine import run as engine_run
 from eventide.engine.spark_session import local_session
-from eventide.engine.watch import watch_of
+from eventide.engine.witnesses import witnesses_of
 
 SECOND = 1_000_000
 LANES = 2
@@ -110,8 +110,8 @@ class TimedWitness:
 
 
 @dataclass(frozen=True)
-class TimedWatch:
-    """Travels to the workers in the place of the pipeline's own watch."""
+class TimedWitnesses:
+    """Travels to the workers in the place of the pipeline's own witnesses."""
 
     inner: Any
     notes: str
@@ -122,7 +122,7 @@ class TimedWatch:
 
 def inside(measured: Callable[[Any], float], measure: Any, notes: str) -> float:
     """The share of a run that was spent within the measuring, of what was spent elsewhere."""
-    with patch.object(engine_run, "watch_of", lambda *given: TimedWatch(watch_of(*given), notes)):
+    with patch.object(engine_run, "witnesses_of", lambda *given: TimedWitnesses(witnesses_of(*given), notes)):
         whole = measured(measure)
     files = list(Path(notes).iterdir())
     assert len(files) == LANES, files

@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.engine.batch.lane_task import LaneAccount, scan_lane
 from eventide.engine.batch.microbatch import BatchInput, Engine
 from eventide.engine.batch.runner import InlineRunner
-from eventide.kernel.bound_plan import BoundPlan, Watch
+from eventide.kernel.bound_plan import BoundPlan, Witnesses
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event
 from eventide.model.plan import Plan
@@ -39,9 +39,11 @@ class Table:
     keys: tuple[str, ...] = ("key",)
     kinds: Mapping[str, pl.DataType] = field(default_factory=lambda: KINDS)
 
-    def engine(self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, watch: Watch | None = None) -> Engine:
+    def engine(
+        self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, witnesses: Witnesses | None = None
+    ) -> Engine:
         dedupe = ("id",) if plan.dedupe_within is not None else ()
-        shape = BoundPlan(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), watch=watch)
+        shape = BoundPlan(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), witnesses=witnesses)
         return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
 
     def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:

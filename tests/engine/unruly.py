@@ -122,7 +122,7 @@ class Unruly:
         """Each batch may be another run's, whose definition has the outputs in another order."""
         outputs = self.rng.sample(self.plan.outputs, len(self.plan.outputs))
         shuffled = replace(self.plan, outputs=tuple(outputs))
-        return self.table.engine(shuffled, self.root, self.buckets, skew=SKEW, watch=self.recorder)
+        return self.table.engine(shuffled, self.root, self.buckets, skew=SKEW, witnesses=self.recorder)
 
     def _batch(self, engine: Engine, ledger: Ledger, number: int, clock: int, drain: bool) -> BatchResult:
         """The batch, after any number of tries that nobody has seen; once it is begun, run again it says the same."""

@@ -1,17 +1,12 @@
-"""Late rows by cause while a pipeline runs, and the command that shows them."""
+"""Late rows by cause while a pipeline runs."""
 
 import datetime as dt
-import json
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import eventide as ev
-from eventide.cli.main import main
-from eventide.lateness.promise import Promise
-from eventide.lateness.witness import DISORDER, IDLENESS
-from eventide.tuning.report import as_json
+from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.tuning.tune import tune
 
 NOON = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)
@@ -67,26 +62,6 @@ def test_a_late_row_is_counted_under_the_cause_that_made_it_late(spark, clicks):
     assert b'"region":"south"' in bytes(pipeline.dead_letters(spark).first()["raw"])
     assert measured.verdicts("strict")["refused"] == measured.verdicts("patient")["admitted"] == 35
     assert tune(pipeline, spark=spark).causes(1_000_000) == measured.causes("strict")
-
-
-def test_the_command_shows_percentiles_causes_and_bias(clicks):
-    _, file = clicks
-    shown = CliRunner().invoke(main, ["lateness", str(file)])
-    assert shown.exit_code == 0, shown.output
-    for text in ("1,356 rows", f"strict: {DISORDER} 5, {IDLENESS} 30", "By region", "south", "late at window"):
-        assert text in shown.output
-    by_hour = CliRunner().invoke(main, ["lateness", str(file), "--by", "hour"])
-    assert "2026-11-08T12:00:00Z" in by_hour.output
-
-
-def test_a_contract_from_the_tuning_is_held_against_the_run(spark, clicks, tmp_path):
-    pipeline, file = clicks
-    promise = Promise.of_tuning(as_json(tune(pipeline, spark=spark)))
-    assert promise.freshness is not None and promise.completeness is not None
-    for promised, status in ((promise, 1), (Promise(promise.freshness, 0.9), 0), (Promise(1_000), 1)):
-        (tmp_path / "c.yaml").write_text(json.dumps({"slaProperties": promised.as_properties()}))
-        done = CliRunner().invoke(main, ["lateness", str(file), "--contract", str(tmp_path / "c.yaml")])
-        assert done.exit_code == status, done.output  # `strict` refuses 35 of its rows: 97.4%
 
 
 def test_sessions_count_causes_too(spark, tmp_path):

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner
 
-from eventide.cli import lateness as command
-from eventide.cli.main import main
 from eventide.errors import DefinitionError
 from eventide.lateness.promise import Promise
 
@@ -75,32 +69,3 @@ def test_the_stricter_of_two_promises_counts_and_others_are_named() -> None:
 def test_no_tuning_no_promise() -> None:
     with pytest.raises(DefinitionError, match="eventide tune --json"):
         Promise.of_tuning({"rows": 3})
-
-
-@pytest.mark.parametrize(
-    ("promised", "status", "said"),
-    [
-        (
-            [{"property": "freshness", "value": 12, "unit": "s"}, {"property": "retention", "value": 1}],
-            0,
-            "retention: not checked",
-        ),
-        ([{"property": "freshness", "value": 4}], 1, "BROKEN  freshness: 99% within 4 s promised, 5.00 s in lane s 0"),
-        (
-            [{"property": "completeness", "value": 99.9, "unit": "%"}],
-            0,
-            "kept    completeness: 99.9000% promised, 99.9000% in totals",
-        ),
-        ([{"property": "retention", "value": 1}], 2, "nothing to check"),
-        (None, 2, "promises nothing"),
-    ],
-)
-def test_the_command_ends_with_0_or_1_and_with_2_where_nothing_is_promised(
-    monkeypatch: Any, tmp_path: Path, promised: Any, status: int, said: str
-) -> None:
-    measured = Measured([5e6], GOOD)
-    monkeypatch.setattr(command, "load", lambda path: SimpleNamespace(lateness=lambda: measured))
-    (tmp_path / "p.py").write_text("")
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"kind": "DataContract", "slaProperties": promised}))
-    done = CliRunner().invoke(main, ["lateness", str(tmp_path / "p.py"), "--contract", str(tmp_path / "c.yaml")])
-    assert (done.exit_code, said in done.output) == (status, True), done.output

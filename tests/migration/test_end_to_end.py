@@ -16,7 +16,7 @@ import pytest
 
 import eventide as ev
 from eventide.migration import DriftWatch, Upcast, open_migration
-from eventide.migration.client import MigrationClient
+from eventide.migration.data.client import MigrationClient
 from eventide.migration.rollout.service import Migrations
 from eventide.registry.client import RegistryClient
 from eventide.registry.serialisers import AvroDeserialiser, AvroSerialiser

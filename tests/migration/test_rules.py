@@ -14,7 +14,7 @@ from eventide.migration.plan.jsonata_text import PRELUDE, jsonata
 from eventide.migration.plan.pairing import Said
 from eventide.migration.plan.planning import propose
 from eventide.migration.plan.policy import Policy
-from eventide.migration.plan.ruleset import contract_rules, expand_rules
+from eventide.migration.plan.rule_set import contract_rules, expand_rules
 from eventide.migration.plan.shape import Leaf
 from eventide.registry.client import RegistryClient
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, record

@@ -7,10 +7,11 @@ import json
 import polars as pl
 import pytest
 
+from eventide.migration.data.lacking import Lacking
 from eventide.migration.plan.pairing import Said
 from eventide.migration.plan.plan import Plan
 from eventide.migration.plan.planning import propose
-from eventide.migration.rollout.tightening import Lacking, tighten
+from eventide.migration.rollout.tightening import tighten
 from eventide.registry.faults import Fault
 from tests.migration.desk import CREATED_AT, FARE, PRICING, SIGNUP_DATE, USER_ID, Desk, record
 from tests.migration.test_json_schemas import AT, CLOSED, DAY, ID, OPEN, schema

@@ -1,17 +1,14 @@
 """The books closed: emitted + corrections = everything that arrived, to the paisa, however often and wherever it is cut short."""
 
 import datetime as dt
-import json
 import os
 import sqlite3
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import eventide as ev
-from eventide.cli.main import main
 from eventide.reconcile import reconcile
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED, Line, Report
 from eventide.tuning.tune import tune
@@ -198,23 +195,6 @@ def test_a_stream_that_reads_one_point_six_percent_low_is_explained_and_tune_nam
     assert tuning.point(30_000_000, allowed).refused == 0 and tuning.point(30_000_000, allowed - 1_000_000).refused > 0
     assert 14 * MINUTE < allowed < 17 * MINUTE
     assert tuning.point(30_000_000, allowed).state == 1 + allowed / MINUTE
-
-
-def test_the_command_prints_a_sum_that_closes(spark, burst):
-    tmp_path, pipeline, _ = burst
-    place = tmp_path / "upi.py"
-    place.write_text(
-        "import eventide as ev\n"
-        f"payments = ev.files('payments', {str(tmp_path / 'landing')!r}, event_time='ts', arrival='at', schema={SCHEMA!r},"
-        " watermark=ev.bounded('30 s'), files_per_batch=1)\n"
-        "minutes = payments.window(ev.tumbling('1 minute'), by='bank').agg(total=ev.sum('paise'), n=ev.count(), largest=ev.max('paise'))\n"
-        f"out = minutes.to('upi_minute', ev.sqlite({str(tmp_path / 'upi.db')!r}), late=ev.divert())\n"
-        f"pipeline = ev.Pipeline('upi', out, state={pipeline.state!r}, archive={pipeline.archive!r})\n"
-    )
-    done = CliRunner().invoke(main, ["reconcile", str(place), "--json", str(tmp_path / "report.json")])
-    assert done.exit_code == 0, done.output
-    assert "late tail" in done.output and "every difference is explained" in done.output
-    assert json.loads((tmp_path / "report.json").read_text())["explained"] is True
 
 
 def test_where_nothing_was_late_there_is_nothing_to_correct(spark, tmp_path):

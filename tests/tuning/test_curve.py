@@ -15,7 +15,7 @@ from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
 from eventide.testing.recipes import SECOND, completeness_curve, delayed_stream, two_partitions
 from eventide.testing.spark import event_chunk
-from eventide.tuning.job import LaneHistory, ask_here
+from eventide.tuning.job import Answer, LaneHistory, Record, judge_share, merged, read_lane
 from eventide.tuning.lane_scan import Question
 from eventide.tuning.recommendation import Tuning
 
@@ -28,6 +28,15 @@ def history(events, chunk=3_000):
         LaneHistory(lane, lambda rows=rows: (event_chunk(rows[i : i + chunk], {}) for i in range(0, len(rows), chunk)))
         for lane, rows in lanes.items()
     ]
+
+
+def ask_here(question: Question, history: list[LaneHistory], shares: int = 2) -> Answer:
+    """As `job.ask`, in this process and without Spark."""
+    records: dict[int, list[Record]] = {share: [] for share in range(shares)}
+    for lane in history:
+        for share, record in read_lane(question, lane.lane, lane.chunks(), shares):
+            records[share].append(record)
+    return merged(question, [a for share, found in records.items() for a in judge_share(question, share, found)])
 
 
 def ask(events, window, resolution=SECOND, idle_after=(None,), chunk=3_000):

@@ -25,7 +25,6 @@ class Commands(click.Group):
     """Commands that cost nothing until one of them is asked for."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """Their names."""
         return sorted(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
@@ -37,7 +36,6 @@ class Commands(click.Group):
             return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in the help text."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 

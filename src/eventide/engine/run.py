@@ -37,7 +37,7 @@ from eventide.engine.report import BatchReport, report
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
-from eventide.engine.watch import settle, watch_of
+from eventide.engine.witnesses import settle, witnesses_of
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
 from eventide.lateness.measured import LATENESS
@@ -115,7 +115,7 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
         self.held: dict[LaneId, str] = {}
-        self._settle_watch()
+        self._settle_witnesses()
         if last is not None and last.get("drained"):
             self._clear_leftovers()
             raise finished(self.state)
@@ -148,7 +148,7 @@ class Run:
             facts["buckets"],
             tuple(s.max_ahead for s in sources),
             tuple(s.max_skew for s in sources),
-            watch_of(definition, self.store, facts["generation"]),
+            witnesses_of(definition, self.store, facts["generation"]),
             computed_with(definition),
         )
 
@@ -249,7 +249,7 @@ class Run:
         self._evict(result)
         self.hook("evict")
         self.journal.tidy(number)
-        self._settle_watch([path for account in accounts for path in account.witnessed])
+        self._settle_witnesses([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
@@ -310,8 +310,8 @@ class Run:
             feed.refuse_bad(landed.get(feed.index, []))
         return replace(beginning, landed=landed)
 
-    def _settle_watch(self, written: list[str] | None = None) -> None:
-        if self.shape.watch is not None:
+    def _settle_witnesses(self, written: list[str] | None = None) -> None:
+        if self.shape.witnesses is not None:
             settle(self.pipeline, self.store, self.generation, self.ledger, written)
 
     def _deliver(self, result: BatchResult, clock: int) -> None:

@@ -26,8 +26,8 @@ class Witness(Protocol):
         """Undo what was written: the lane could not be read to its end, and may be read again."""
 
 
-Watch = Callable[[int, LaneId], Witness | None]
-"""Who watches a lane in a batch."""
+Witnesses = Callable[[int, LaneId], Witness | None]
+"""Who sees a lane in a batch."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class BoundPlan:
     """For each source: an event time further than this after its arrival is absurd: a dead letter, never a watermark."""
     max_skew: tuple[int | None, ...] = ()
     """For each source: an arrival further than this after the batch's clock is lowered to the clock."""
-    watch: Watch | None = None
+    witnesses: Witnesses | None = None
     needed: frozenset[str] | None = None
     """The user's columns that are computed with; None: all of them go on."""
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:
         """Who sees a lane's rows in a batch, if anybody does."""
-        return None if self.watch is None else self.watch(batch, lane)
+        return None if self.witnesses is None else self.witnesses(batch, lane)
 
     @property
     def keeps_rows(self) -> bool:

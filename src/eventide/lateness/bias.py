@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, lgamma, sqrt
 from statistics import NormalDist
-from typing import Any
 
 LEVEL = 0.05
 """How often, at most, anything at all is flagged where there is no bias: over all values together."""
@@ -64,15 +63,6 @@ def bias(counts: Mapping[str, tuple[int, int]], level: float = LEVEL) -> list[Bi
         low, high = _wilson(k, n, z)
         found.append(Bias(value, n, k, k / n, low, high, base, p, flagged and k / n > base))
     return sorted(found, key=lambda b: (not b.flagged, -b.lost if b.flagged else b.p, b.value))
-
-
-def bias_of_rows(rows: Any, dimension: str, late: str = "late", level: float = LEVEL) -> list[Bias]:
-    """The same over a Spark DataFrame with a boolean column that says which rows were late."""
-    from pyspark.sql import functions as F
-
-    value = F.coalesce(F.col(dimension).cast("string"), F.lit("null"))
-    counted = rows.groupBy(value.alias("value")).agg(F.sum(F.col(late).cast("long")).alias("late"), F.count("*").alias("rows"))
-    return bias({row["value"]: (int(row["late"]), int(row["rows"])) for row in counted.collect()}, level)
 
 
 def _holm(chances: list[float], level: float) -> list[bool]:

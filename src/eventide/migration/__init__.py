@@ -4,10 +4,10 @@ What a pipeline or a consumer needs of a migration is here; the rest is asked of
 `eventide migrate`.
 """
 
-from eventide.migration.client import MigrationClient, open_migration
+from eventide.migration.data.client import MigrationClient, open_migration
 from eventide.migration.data.drift import DriftCheck, DriftReport
 from eventide.migration.data.drift_watch import DriftWatch
-from eventide.migration.data.rulechain import RuleChain, RuleFailed
+from eventide.migration.data.rule_chain import RuleChain, RuleFailed
 from eventide.migration.data.upcast import Upcast, upcast
 from eventide.migration.plan.mapping import Change, Mapping
 from eventide.migration.rollout.migration import Migration

@@ -54,11 +54,6 @@ def normal(qualified: str) -> str:
     return str(Name.parse(qualified))
 
 
-def context_of(qualified: str) -> str:
-    """The context a subject is in."""
-    return Name.parse(qualified).context
-
-
 def beside(parent: str, subject: str) -> str:
     """A subject named from within another one: without a context of its own it is in its parent's."""
     name = Name.parse(subject)

@@ -123,3 +123,12 @@ class PaneShape:
             [ours["window_id"], ours["window_start"], ours["window_end"], *users]
             + [ours[name] for name in ("sequence", "op", "timing", "generation", "emitted_at")]
         )
+
+
+def require_keyed(name: str, keyed: bool, shape: PaneShape) -> None:
+    """Refuse retractions and deltas to a far end that is not known to remember the ranks it applied."""
+    if not keyed and ("retract" in shape.accumulation or shape.accumulation == "discarding"):
+        raise DefinitionError(
+            f"{name} cannot take a {shape.accumulation} output: a repeated or late pane would be applied twice. "
+            "If the receiver keeps one row per window and compares (generation, sequence, op), say so with keyed=True."
+        )

@@ -13,8 +13,8 @@ from eventide.errors import DefinitionError, SinkError, TargetMismatch
 from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqlgenerations import EPOCH, MICRO, KeepsGenerations, newest, table_of, view_of
-from eventide.sinks.sqltarget import names
+from eventide.sinks.sql_generations import EPOCH, MICRO, KeepsGenerations, newest, table_of, view_of
+from eventide.sinks.sql_target import names
 from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 Result = TypeVar("Result")
@@ -185,7 +185,6 @@ class SqlWriter(TableWriter):
         self.run(lambda connection: self.database.write(connection, self.target, rows))
 
     def error(self, cause: Exception) -> SinkError:
-        """As the database sees it."""
         return self.database.error(cause)
 
     def run(self, action: Callable[[Any], Result]) -> Result:
@@ -207,7 +206,6 @@ class SqlWriter(TableWriter):
         return result
 
     def close(self) -> None:
-        """Let go of the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Exception):
@@ -258,5 +256,4 @@ class SqlSink(KeepsGenerations):
         return writer
 
     def writer(self, database: Database, target: Target, shape: PaneShape | None) -> SqlWriter:
-        """The writer for this kind of database."""
         return SqlWriter(database, target, self.retry, shape)

@@ -99,7 +99,6 @@ class LakeWriter(TableWriter):
         self.since = upkeep.compact_every - 1  # nobody knows how many deliveries an earlier run left: look after the first
 
     def store(self, rows: pa.Table, delivery: Delivery) -> None:
-        """One commit."""
         rows = rows if self.shape else first_of_each(rows, self.target.identity)
         self.attempt(lambda: self.merge(rows))
         self.since += 1

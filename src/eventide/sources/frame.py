@@ -30,7 +30,6 @@ class FrameSource(Source):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What it was declared with."""
         return self.connectors
 
     def opened(self, spark: Any) -> Any:

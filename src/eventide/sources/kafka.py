@@ -58,7 +58,6 @@ class KafkaSource(Source):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Spark's Kafka connector."""
         return ("kafka",)
 
     @property

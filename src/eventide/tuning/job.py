@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eventide.lateness.witness import DISORDER, IDLENESS
+from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.model.event import LaneId
 from eventide.tuning.judgement import Judged, common_steps, judge_all, packed, unpacked
 from eventide.tuning.lane_scan import CurveScanner, LaneFacts, Question
@@ -113,12 +113,3 @@ def merged(question: Question, answers: Iterable[Answer]) -> Answer:
         if answer.steps.width:
             whole.steps, whole.holder, whole.freed = answer.steps, answer.holder, answer.freed
     return whole
-
-
-def ask_here(question: Question, history: list[LaneHistory], shares: int = 2) -> Answer:
-    """The same in this process, without Spark."""
-    records: dict[int, list[Record]] = {share: [] for share in range(shares)}
-    for lane in history:
-        for share, record in read_lane(question, lane.lane, lane.chunks(), shares):
-            records[share].append(record)
-    return merged(question, [a for share, found in records.items() for a in judge_share(question, share, found)])

@@ -18,7 +18,7 @@ from eventide.model.sweep import sweep
 from eventide.model.time import MAX_TIME, MIN_TIME
 from eventide.model.window import Sliding
 from eventide.tuning.curve import ALWAYS
-from eventide.tuning.lane_scan import END, NUMBER, STEP, WINDOWS, Question
+from eventide.tuning.lane_scan import END, NUMBER, WINDOWS, Question
 
 STEP_SCHEMA = {
     "arrival": pl.Int64, "source": pl.Int64, "lane": pl.String, "offset": pl.Int64, "mark": pl.Int64, "newest": pl.Int64,
@@ -139,6 +139,3 @@ def judge_all(question: Question, steps: pl.DataFrame, shares: Iterable[tuple[La
     for lane, cause, body in shares:
         judged.take(question, steps, lane, cause, unpacked(body))
     return judged
-
-
-__all__ = ["STEP", "Judged", "common_steps", "judge_all", "mark_before", "packed", "unpacked"]

@@ -36,6 +36,12 @@ def tune(
 
     `bounds` are further bounds and allowed latenesses that the caller will ask for: the curve is exact on multiples of its
     resolution, which is made fine enough for them.
+
+    >>> for line in ev.tune(clicks, ev.tumbling("10 seconds")).lines():  # doctest: +SKIP
+    ...     print(line)
+    watermark=ev.bounded("19 seconds"),
+    idle_after="7 seconds",  # clicks: longer than any silence seen
+    late=ev.accumulate("4 seconds"),
     """
     for share in (on_time, in_the_end):
         if not 0 < share <= 1:

@@ -103,7 +103,7 @@ def _whole(
     migration: Migration, events: Iterator[tuple[bool, Any]], url: str, token: str | None, report: bool, as_json: bool
 ) -> bool:
     """After the contract: does every event have the new shape? Says whether a build must fail."""
-    from eventide.migration.rollout.tightening import Lacking
+    from eventide.migration.data.lacking import Lacking
 
     lacks = Lacking(migration.plan)
     counts = [(len(frame), lacks(frame)) for frame in _readable(frame for _, frame in events)]

@@ -20,7 +20,7 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, one 
 
 def ask(url: str, token: str | None, method: str, name: str = "", tail: str = "", body: Any = None, **query: Any) -> Any:
     """Ask the registry's service about migrations; what it refuses is shown as it said it."""
-    from eventide.migration.client import MigrationClient
+    from eventide.migration.data.client import MigrationClient
     from eventide.registry.client import RegistryClient, RegistryUnavailable
 
     try:

@@ -23,7 +23,7 @@ _DEAD, _ARRIVAL = "__dead", "__arrival"
 
 @dataclass
 class DriftWatch:
-    """A map for `Source.map` that changes nothing and checks both shapes of every row.
+    """An observer: a map for `Source.map` that changes nothing and checks both shapes of every row.
 
     Put it before an `Upcast`, which would hide what is missing. Counts come back with each batch and are reported under
     the pipeline's name and the batch's number, so that a batch that is run again is counted once. While the registry
@@ -104,7 +104,7 @@ class DriftWatch:
             self._report()
 
     def _report(self) -> None:
-        from eventide.migration.client import MigrationClient
+        from eventide.migration.data.client import MigrationClient
         from eventide.registry.client import RegistryClient
 
         try:

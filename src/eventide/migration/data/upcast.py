@@ -7,7 +7,7 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from eventide.migration.data.rulechain import RuleChain
+from eventide.migration.data.rule_chain import RuleChain
 from eventide.migration.plan.expression import forgiving, paths_in
 from eventide.migration.plan.mapping import Mapping
 from eventide.migration.plan.plan import Plan

@@ -14,7 +14,7 @@ from eventide.migration.plan.mapping import Change, Mapping
 from eventide.migration.plan.pairing import Said, one_to_one, pair
 from eventide.migration.plan.plan import Plan
 from eventide.migration.plan.policy import Policy
-from eventide.migration.plan.ruleset import contract_rules, expand_rules
+from eventide.migration.plan.rule_set import contract_rules, expand_rules
 from eventide.migration.plan.shape import Language, Leaf, language
 from eventide.migration.plan.shape.addition import Addition
 from eventide.registry.compatibility import InvalidSchema, check_level, parse

@@ -37,10 +37,6 @@ class Phase(StrEnum):
         """Does this phase come earlier in the rollout?"""
         return self in _ORDER and other in _ORDER and _ORDER.index(self) < _ORDER.index(other)
 
-    def back_to(self, target: Phase) -> tuple[Phase, ...]:
-        """Every phase that a rollback to `target` leaves, the latest first."""
-        return tuple(reversed(_ORDER[_ORDER.index(target) + 1 : _ORDER.index(self) + 1]))
-
 
 _ORDER = (
     Phase.PLAN,

@@ -13,7 +13,7 @@ from eventide.migration.faults import PlanRefused, listed
 from eventide.migration.plan.pairing import Said
 from eventide.migration.plan.planning import Additive, contracted, expanded, propose, validated
 from eventide.migration.plan.policy import Policy, shown
-from eventide.migration.plan.ruleset import Rule, contract_rules, expand_rules
+from eventide.migration.plan.rule_set import Rule, contract_rules, expand_rules
 from eventide.migration.plan.shape import language
 from eventide.migration.rollout.consumer import Consumer, Seen, Shape, State, at
 from eventide.migration.rollout.gathering import gather, sightings, since_expanded, standings

@@ -20,7 +20,7 @@ from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import CORRECTED, Database, SqlSink, drop_view
-from eventide.sinks.sqltarget import names
+from eventide.sinks.sql_target import names
 from eventide.sinks.target import Target
 
 TYPES = {
@@ -133,7 +133,6 @@ class ClickHouseDatabase(Database):
         return reported == wanted or f"Nullable({reported})" == wanted
 
     def is_view(self, connection: Any, name: str) -> bool:
-        """From the catalogue."""
         where = f"database = currentDatabase() and name = {_literal(name)}"
         return bool(connection.rows(f"select 1 from system.tables where {where} and engine = 'View'"))
 
@@ -164,7 +163,6 @@ class ClickHouseDatabase(Database):
         return f"{self.located(table)} final"
 
     def rows(self, connection: Any, statement: str) -> list[Any]:
-        """As the connection gives them."""
         return list(connection.rows(statement))
 
     def instant(self, micros: int) -> str:
@@ -232,7 +230,6 @@ class ClickHouseSink(SqlSink):
         return Capabilities(upsert=True, retract=True, append=True, generations=True)
 
     def database(self) -> ClickHouseDatabase:
-        """The server, or the directory."""
         return ClickHouseDatabase(self.dsn)
 
 

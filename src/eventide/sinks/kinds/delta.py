@@ -131,7 +131,6 @@ class DeltaWriter(LakeWriter):
         self.label(labelled(shape, generation))
 
     def files(self) -> DeltaFiles:
-        """The files of the table as it is now."""
         return DeltaFiles(self.table())
 
 

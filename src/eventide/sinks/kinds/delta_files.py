@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from eventide.sinks.lake import fitted
 from eventide.sinks.libraries import need
-from eventide.sinks.sqlgenerations import EPOCH, MICRO
+from eventide.sinks.sql_generations import EPOCH, MICRO
 from eventide.sinks.upkeep import crowded
 
 FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_000_000

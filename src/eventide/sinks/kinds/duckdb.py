@@ -13,7 +13,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import names, upsert
+from eventide.sinks.sql_target import names, upsert
 from eventide.sinks.target import Target
 
 TYPES = {
@@ -39,7 +39,6 @@ class DuckDatabase(Database):
     """A DuckDB file belongs to one process at a time: it is let go between deliveries, so that others can read it."""
 
     def connect(self) -> Any:
-        """The file, in this process."""
         connection = need("duckdb", "duckdb").connect(self.path)
         connection.execute("set timezone = 'UTC'")
         return connection
@@ -59,7 +58,6 @@ class DuckDatabase(Database):
         return TYPES.get(kind, "VARCHAR")
 
     def columns(self, connection: Any, table: str) -> dict[str, str]:
-        """From the catalogue."""
         here = "table_name = ? and schema_name = current_schema() order by column_index"
         query = f"select column_name, data_type from duckdb_columns() where {here}"
         return dict(connection.execute(query, [table]).fetchall())
@@ -69,7 +67,6 @@ class DuckDatabase(Database):
         return reported.replace('"', "") == wanted.replace('"', "")
 
     def is_view(self, connection: Any, name: str) -> bool:
-        """From the catalogue."""
         query = "select 1 from duckdb_views() where view_name = ? and schema_name = current_schema()"
         return connection.execute(query, [name]).fetchone() is not None
 
@@ -97,7 +94,6 @@ class DuckSink(SqlSink):
     retry: Retry = field(default=Retry(), repr=False)
 
     def database(self) -> DuckDatabase:
-        """The file."""
         return DuckDatabase(self.path)
 
 

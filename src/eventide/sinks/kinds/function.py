@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.sinks.base import Capabilities, Delivery
-from eventide.sinks.kinds.webhook import require_keyed
 from eventide.sinks.ranked import emitted, together
 from eventide.sinks.retry import Retry
-from eventide.sinks.shape import PaneShape
+from eventide.sinks.shape import PaneShape, require_keyed
 
 Function = Callable[[pa.Table, Delivery], Any]
 

@@ -84,7 +84,6 @@ class IcebergWriter(LakeWriter):
         return file_error(where, cause)
 
     def lost_race(self, cause: Exception) -> bool:
-        """By the type."""
         return type(cause).__name__ in RACES
 
     def held(self) -> Held | None:
@@ -123,7 +122,6 @@ class IcebergWriter(LakeWriter):
                 change.union_by_name(pa.schema([columns.field(name) for name in added]))
 
     def files(self) -> IcebergFiles:
-        """The files of the table as it is now."""
         return IcebergFiles(self.table())
 
     def withdraw(self, generation: int, span: Span) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eventide.sinks.lake import fitted
 from eventide.sinks.libraries import need
-from eventide.sinks.sqlgenerations import EPOCH, MICRO
+from eventide.sinks.sql_generations import EPOCH, MICRO
 from eventide.sinks.upkeep import crowded
 
 

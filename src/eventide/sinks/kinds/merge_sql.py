@@ -16,7 +16,7 @@ from eventide.sinks import plain
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import merge, names
+from eventide.sinks.sql_target import merge, names
 from eventide.sinks.target import Target
 
 Connect = Callable[[], Any]
@@ -97,7 +97,6 @@ class Warehouse(Database):
         return self.connector()
 
     def type_of(self, kind: pa.DataType) -> str:
-        """As the dialect says."""
         return self.dialect.type_of(kind)
 
     def quote(self, name: str) -> str:
@@ -110,11 +109,9 @@ class Warehouse(Database):
         return {str(name): str(kind) for name, kind in self._query(connection, self.dialect.catalogue(), table)}
 
     def same_type(self, reported: str, wanted: str) -> bool:
-        """As the dialect compares."""
         return self.dialect.same_type(reported, wanted)
 
     def is_view(self, connection: Any, name: str) -> bool:
-        """As the dialect asks."""
         return bool(self._query(connection, self.dialect.views(), name))
 
     def _query(self, connection: Any, statement: str, name: str) -> list[Any]:
@@ -128,7 +125,6 @@ class Warehouse(Database):
             cursor.execute(statement)
 
     def rows(self, connection: Any, statement: str) -> list[Any]:
-        """Through a cursor too."""
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
@@ -172,7 +168,6 @@ class MergeSink(SqlSink):
     retry: Retry = field(default=Retry(), repr=False)
 
     def database(self) -> Warehouse:
-        """The warehouse."""
         return Warehouse(self.connector, self.dialect)
 
 

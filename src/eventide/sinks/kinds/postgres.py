@@ -20,7 +20,7 @@ from eventide.sinks.libraries import need
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import CORRECTED, Database, SqlSink, SqlWriter, drop_view
-from eventide.sinks.sqltarget import merge, names
+from eventide.sinks.sql_target import merge, names
 from eventide.sinks.target import Target
 
 TRANSIENT = ("08", "40", "53", "55", "57", "58", "23505")
@@ -90,7 +90,6 @@ class PostgresDatabase(Database):
         return f"{self.quote(self.schema)}.{self.quote(table)}" if self.schema else self.quote(table)
 
     def columns(self, connection: Any, table: str) -> dict[str, str]:
-        """From the catalogue."""
         query = (
             "select attname, format_type(atttypid, atttypmod) from pg_attribute "
             "where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped order by attnum"
@@ -98,7 +97,6 @@ class PostgresDatabase(Database):
         return dict(connection.execute(query, (self.located(table),)).fetchall())
 
     def is_view(self, connection: Any, name: str) -> bool:
-        """From the catalogue."""
         found = connection.execute("select relkind = 'v' from pg_class where oid = to_regclass(%s)", (self.located(name),))
         return bool((found.fetchone() or (False,))[0])
 
@@ -276,7 +274,6 @@ class PostgresSink(SqlSink):
         return replace(super().capabilities, parallel=True)
 
     def database(self) -> PostgresDatabase:
-        """The server."""
         return PostgresDatabase(self.dsn, self.schema, self.retry.give_up_after)
 
     def open(self, output: str, shape: PaneShape) -> SqlWriter:

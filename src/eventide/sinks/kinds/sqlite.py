@@ -15,7 +15,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks import plain
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sqltarget import upsert
+from eventide.sinks.sql_target import upsert
 from eventide.sinks.target import Target
 
 TRANSIENT = {
@@ -52,11 +52,9 @@ class SqliteDatabase(Database):
         return "BLOB" if kinds.is_binary(kind) or kinds.is_large_binary(kind) else "TEXT"
 
     def columns(self, connection: sqlite3.Connection, table: str) -> dict[str, str]:
-        """From the table's own description."""
         return {row[1]: row[2] for row in connection.execute(f"pragma table_info({self.quote(table)})")}
 
     def is_view(self, connection: sqlite3.Connection, name: str) -> bool:
-        """From the catalogue."""
         found = connection.execute("select type from sqlite_master where lower(name) = lower(?)", (name,)).fetchone()
         return found is not None and found[0] == "view"
 
@@ -121,7 +119,6 @@ class SqliteSink(SqlSink):
     retry: Retry = field(default=Retry(), repr=False)
 
     def database(self) -> SqliteDatabase:
-        """The file."""
         return SqliteDatabase(self.path)
 
 

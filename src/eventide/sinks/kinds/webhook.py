@@ -21,7 +21,7 @@ from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.libraries import need
 from eventide.sinks.ranked import emitted, together
 from eventide.sinks.retry import Retry
-from eventide.sinks.shape import PaneShape
+from eventide.sinks.shape import PaneShape, require_keyed
 
 PASSING = {408, 409, 425, 429}
 LONGEST_ANSWER = 1 << 20
@@ -179,15 +179,6 @@ class WebhookSink:
         """Late rows or dead letters."""
         need("httpx", "webhook")
         return WebhookWriter(self, schema, identity, None)
-
-
-def require_keyed(name: str, keyed: bool, shape: PaneShape) -> None:
-    """Refuse retractions and deltas to a far end that is not known to remember the ranks it applied."""
-    if not keyed and ("retract" in shape.accumulation or shape.accumulation == "discarding"):
-        raise DefinitionError(
-            f"{name} cannot take a {shape.accumulation} output: a repeated or late pane would be applied twice. "
-            "If the receiver keeps one row per window and compares (generation, sequence, op), say so with keyed=True."
-        )
 
 
 def webhook(

@@ -122,7 +122,7 @@ class ProtobufLanguage:
         return False
 
     def tightened(self, text: str, wanted: Sequence[Addition]) -> str:
-        """The schema itself."""
+        """The schema as it is: no field of a message is ever required, so there is nothing to tighten."""
         return text
 
     def renamed(self, addition: Addition, name: str) -> Addition:

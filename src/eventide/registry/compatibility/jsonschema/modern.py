@@ -35,7 +35,6 @@ class ModernLoader(Loader):
     """Loads a schema of draft 2019-09 or 2020-12."""
 
     def load_object(self, value: dict[str, Any], document: Document, base: str) -> Shape:
-        """The shape of a schema that is an object."""
         result: Shape | None = None
         for part in self._parts(value, document, base):
             result = part if result is None else _grow(result, part)

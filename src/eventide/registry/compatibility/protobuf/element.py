@@ -94,7 +94,7 @@ class EnumValue:
 
 @dataclass(slots=True)
 class Enum:
-    """An enum."""
+    """An enum, with its values in the order in which they were written."""
 
     name: str
     values: list[EnumValue] = field(default_factory=list)
@@ -139,7 +139,7 @@ class Rpc:
 
 @dataclass(slots=True)
 class Service:
-    """A service."""
+    """A service: calls under one name. It is kept in the text; compatibility does not look at it."""
 
     name: str
     rpcs: list[Rpc] = field(default_factory=list)

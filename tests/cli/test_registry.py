@@ -1,4 +1,4 @@
-"""The commands, as a user types them."""
+"""`eventide registry`: its commands, as a user types them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import fastavro
 from click.testing import CliRunner
+from tests.registry.conftest import Ask, InThread
+from tests.registry.schemas import CLASH, V1, V2
 
 from eventide.cli.registry import registry
 from eventide.registry.client import RegistryClient
 from eventide.registry.inventory import of_records
 from eventide.registry.service.auth import Accounts
 from eventide.registry.wire import encode_header
-from tests.registry.conftest import Ask, InThread
-from tests.registry.schemas import CLASH, V1, V2
 
 
 def _run(*arguments: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide.errors import TargetMismatch
 from eventide.sinks.base import Delivery, Held, Span
 from eventide.sinks.shape import PaneShape
-from eventide.sinks.sqltarget import reader_view
+from eventide.sinks.sql_target import reader_view
 from eventide.sinks.target import Target, panes_table
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The command, as a user sees it in a terminal of 80 columns."""
+"""`eventide demo`, as a user sees it in a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from asked import shown
 
-from eventide import __version__
 from eventide.cli import demo
-from eventide.cli.main import main
-
-
-def shown(*arguments: str) -> str:
-    result = CliRunner().invoke(main, list(arguments), env={"COLUMNS": "80"})
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def test_it_says_its_version_and_its_commands() -> None:
-    assert __version__ in shown("--version")
-    for command in ("demo", "run", "registry", "tune", "reconcile", "migrate"):
-        assert command in shown("-h")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Who watches a run's lanes: the archive, and the measuring of lateness."""
+"""Who sees the lanes of a run: the archive, and the measuring of lateness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eventide.state.store import Store
 
 
 @dataclass(frozen=True)
-class Watching:
+class RunWitnesses:
     """Travels to the workers; makes a witness for each lane and batch."""
 
     store: Store
@@ -42,32 +42,29 @@ class Watching:
 
 
 @dataclass
-class All:
+class All(Witness):
     """Several witnesses as one."""
 
     witnesses: list[Witness]
 
     def see(self, rows: pl.DataFrame) -> None:
-        """To each."""
         for witness in self.witnesses:
             witness.see(rows)
 
     def close(self) -> list[str]:
-        """To each."""
         return [path for witness in self.witnesses for path in witness.close()]
 
     def forget(self) -> None:
-        """To each."""
         for witness in self.witnesses:
             witness.forget()
 
 
-def watch_of(pipeline: Pipeline, store: Store, generation: int) -> Watching | None:
-    """The watch that a pipeline asks for, if it asks for one."""
+def witnesses_of(pipeline: Pipeline, store: Store, generation: int) -> RunWitnesses | None:
+    """Those that a pipeline asks for, if it asks for any."""
     if pipeline.archive is None and pipeline.measure is None:
         return None
     names = tuple(source.name for source in pipeline.sources)
-    return Watching(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
+    return RunWitnesses(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
 
 
 def settle(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:

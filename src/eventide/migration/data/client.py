@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from eventide.migration.data.rulechain import RuleChain, rules_between
+from eventide.migration.data.rule_chain import RuleChain, rules_between
 from eventide.migration.rollout.migration import Migration
 from eventide.registry.client import RegistryClient
 
