@@ -101,7 +101,9 @@ def test_progress_suspects_and_measures_are_the_models(seed: int) -> None:
         if isinstance(window, Sliding):
             assert got.counts.get("ahead_pairs", 0) == sum(len(window.assign(e.event_time or 0)) for e in sure)
         assert got.counts.get("value_1", 0) == sum(e.row["value"] or 0 for e in sure)
-        assert got.counts.get("in") == len(now) and got.counts.get("dead", 0) == len([e for e in now if e.broken])
+        assert got.counts.get("in") == len(now) and got.counts.get("dead", 0) == len(
+            [e for e in map(source.strategy.timed, now) if e.broken]
+        )
         assert got.counts.get("markers", 0) == len([e for e in now if e.marker and not e.broken])
         for what in measured:
             measured[what] += got.counts.get(what, 0)

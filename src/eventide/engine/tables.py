@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
+from eventide.kernel.place import DEAD_LETTERS, LATE, ddl
 from eventide.model.window import Sliding
 from eventide.state.archive import archived_files
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
+from eventide.state.store import PartKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,14 +38,12 @@ def panes(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
 
 def late(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
     """The rows that an output refused and kept."""
-    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp, _generation bigint"
-    return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
+    return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], ddl(LATE)))
 
 
 def dead_letters(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """The records that could not be read."""
-    empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary, generation bigint"
-    return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
+    return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], ddl(DEAD_LETTERS)))
 
 
 def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
@@ -86,10 +86,10 @@ def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
 def _open_windows(pipeline: Pipeline, ledger: Ledger) -> list[tuple[int, int]]:
     window = pipeline.aggregation.window
     if not isinstance(window, Sliding):
-        return sorted({(part.low, part.high) for part in ledger.parts if part.kind == "sessions"})
+        return sorted({(part.low, part.high) for part in ledger.parts if part.kind == PartKind.SESSIONS})
     found = set()
     for part in ledger.parts:
-        if part.kind == "partial":
+        if part.kind == PartKind.PARTIAL:
             for start in range(part.low, part.high + 1, window.slice_size):
                 found |= set(window.assign(start))
     mark = ledger.frontier.watermark

@@ -10,6 +10,7 @@ from typing import Any
 from eventide.definition.output import Output
 from eventide.engine.spark_session import session_for
 from eventide.errors import DefinitionError
+from eventide.kernel import place
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
@@ -163,7 +164,7 @@ def _archive(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base:
 def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, base: Any, names: frozenset[str] = ADDED) -> Any:
     from pyspark.sql import functions as F
 
-    if "_missed_first_end" not in rows.columns:  # no row was ever refused
+    if {*rows.columns} <= {column.name for column in place.LATE}:  # no row was ever refused, and none shows the user's columns
         kept = [n for n, what in output.aggregation.aggregates if what.kind in names]
         columns = ["window_start", "window_end", *output.aggregation.keys, *kept]
         return base.select(*map(compare.quoted, columns)).withColumn("late_rows", F.lit(0).cast("long")).limit(0)

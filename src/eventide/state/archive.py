@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
+from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, OFFSET, RAW, TIME
+from eventide.kernel.place import ARCHIVED
 from eventide.model.event import LaneId
 from eventide.sinks.shape import aside, named_aside
 from eventide.state.ledger import Ledger
@@ -31,7 +32,7 @@ NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.pa
 SHORTENED = "@"
 """Stands in a file's name where its lane was cut short; in a whole one it would be quoted."""
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
+PLACE = tuple(column.name for column in ARCHIVED)
 
 
 @dataclass
@@ -90,22 +91,9 @@ def _lane_text(lane: str) -> str:
 
 def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     own = [name for name in rows.columns if not name.startswith("__")]
-    raw = pl.when(pl.col(DEAD).is_not_null()).then(pl.col(RAW)) if RAW in rows.columns else pl.lit(None, dtype=pl.Binary)
-    places = {
-        "_source": pl.lit(source),
-        "_lane": pl.col(LANE),
-        "_offset": pl.col(OFFSET),
-        "_arrival": _instant(ARRIVAL),
-        # An absurd time is kept only where a timestamp can say it.
-        "_event_time": pl.when(pl.col(DEAD).is_null()).then(_instant(TIME)),
-        "_dead": pl.col(DEAD),
-        "_raw": raw,
-    }
-    return rows.select(*own, *[value.alias(aside(name, own)) for name, value in places.items()])
-
-
-def _instant(column: str) -> pl.Expr:
-    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+    bytes_too = rows if RAW in rows.columns else rows.with_columns(pl.lit(None, dtype=pl.Binary).alias(RAW))
+    placed = bytes_too.with_columns(pl.lit(source).alias("__source_name"))
+    return placed.select(*own, *[column.value.alias(aside(column.name, own)) for column in ARCHIVED])
 
 
 @dataclass(frozen=True)

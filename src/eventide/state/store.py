@@ -7,6 +7,8 @@ import io
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
@@ -27,13 +29,30 @@ class StoreError(EventideError):
     """A file of the state directory is missing or cannot be read."""
 
 
+class PartKind(StrEnum):
+    """What a part holds."""
+
+    PARTIAL = "partial"
+    """Partial aggregates by slice and key."""
+    ROWS = "rows"
+    """Rows that wait to be swept."""
+    FIRSTS = "firsts"
+    """Rows that wait and are known to be the first of their equals."""
+    KEPT = "kept"
+    """What deduplication remembers."""
+    SAID = "book"
+    """What an output has said of its windows."""
+    SESSIONS = "sessions"
+    """An output's sessions that live."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One row group of one file: the rows of one bucket, and the range of what it is about."""
 
     path: str
     group: int
-    kind: str
+    kind: PartKind
     bucket: int
     rows: int
     low: int
@@ -41,6 +60,15 @@ class Part:
     batch: int
     output: str = ""
     """Whose it is, by name; empty where all outputs share it."""
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Part:
+        """The part back from plain values.
+
+        >>> Part.from_json(dict(path="a", group=0, kind="book", bucket=0, rows=1, low=0, high=9, batch=3)).kind
+        <PartKind.SAID: 'book'>
+        """
+        return cls(**{**raw, "kind": PartKind(raw["kind"])})
 
 
 class Store:
@@ -58,7 +86,13 @@ class Store:
         return (Store, (self.root, self.attempt))
 
     def write(
-        self, kind: str, batch: int, frames: Iterable[tuple[int, pl.DataFrame]], *, about: str | None = None, output: str = ""
+        self,
+        kind: PartKind,
+        batch: int,
+        frames: Iterable[tuple[int, pl.DataFrame]],
+        *,
+        about: str | None = None,
+        output: str = "",
     ) -> list[Part]:
         """Write frames, one row group for each bucket, into a new file; `about` is the column whose range is noted."""
         tables = [(bucket, frame) for bucket, frame in frames if len(frame)]
