@@ -17,6 +17,7 @@ from eventide.sources.formats import Format
 def words(value: Any) -> str:
     """A value as it stands in a pipeline; different values have different words.
 
+    >>> from eventide.model.watermark import Bounded
     >>> words(Sliding(60_000_000, 60_000_000)), words(Bounded(30_000_000)), words(LatePolicy("accumulate", 300_000_000))
     ('tumbling("1 minute")', 'bounded("30 seconds")', 'accumulate("5 minutes")')
     """

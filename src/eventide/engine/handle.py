@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.gate import TOLD
+from eventide.engine.report import BatchReport
 from eventide.engine.run import Run
 from eventide.engine.spark_session import SparkGone, is_gone, session_for
 from eventide.errors import DefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclass
@@ -21,7 +24,7 @@ class Handle:
     """Wait for it, stop it, ask how far it is."""
 
     run: Run
-    query: Any
+    query: StreamingQuery | None
     """Spark's query; None where nothing but the end of the input is left to be delivered."""
     drain: bool = False
     _closing: threading.RLock = field(default_factory=threading.RLock, repr=False)
@@ -36,7 +39,7 @@ class Handle:
         available_now: bool = False,
         drain: bool = False,
         interval: str = "1 second",
-        on_progress: Any = None,
+        on_progress: Callable[[BatchReport], None] | None = None,
     ) -> Handle:
         """Open everything, then start the query."""
         if pipeline.state is None:
@@ -61,7 +64,8 @@ class Handle:
         """Wait until it ends; with seconds, at most so long. What killed it is raised here."""
         try:
             if self.query is not None and not self._closed:
-                ended = self.query.awaitTermination(seconds) if seconds is not None else self.query.awaitTermination() or True
+                query = self.query
+                ended = query.awaitTermination(seconds) if seconds is not None else query.awaitTermination() or True  # type: ignore[arg-type]
                 if not ended:
                     return False
             with self._closing:
@@ -80,7 +84,7 @@ class Handle:
             threading.Thread(target=self.stop, name="stop", daemon=True).start()
             return
         self.run.gate.shut()
-        died = None
+        died: Exception | None = None
         try:
             if self.query is not None:
                 died = self.query.exception()  # before it is stopped: what the stop itself interrupts is no failure

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import EventideError
+from eventide.log import note
 from eventide.state.journal import Journal, LocalFiles
 from eventide.state.lease import Lease
 from eventide.state.records import is_local
@@ -35,4 +36,5 @@ def start_over(pipeline: Defined) -> tuple[Defined, Path | None]:
     if aside.exists():
         raise CannotStartOver(f"{aside} exists already; move it away first, so that nothing is overwritten.")
     files.root.rename(aside)
+    note(__name__, "state set aside", pipeline=pipeline.name, state=state, aside=aside)
     return replace(pipeline, generation=facts["generation"] + 1), aside

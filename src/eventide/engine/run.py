@@ -39,12 +39,13 @@ from eventide.engine.spark_session import refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.witnesses import settle, witnesses_of
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
+from eventide.kernel.place import DEAD_LETTERS, REFUSED, arrow_schema
 from eventide.lateness.measured import LATENESS
+from eventide.log import note
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
-from eventide.sinks.shape import INSTANT, PaneShape
+from eventide.sinks.shape import PaneShape
 from eventide.state.archive import clear_uncommitted
 from eventide.state.generations import refuse_outranked
 from eventide.state.journal import Journal, JournalError
@@ -55,6 +56,7 @@ from eventide.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Hook = Callable[[str], None]
 """Called at named points of a batch; tests kill the process there."""
@@ -75,7 +77,7 @@ class Run:
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
     on_progress: Callable[[BatchReport], None] | None = None
     gate: Gate = field(default_factory=Gate)
-    query: Any = None
+    query: StreamingQuery | None = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
     """Gives a fresh state its generation, by the shapes of its outputs; without it, it is the next above all that stand."""
 
@@ -125,6 +127,7 @@ class Run:
             self._define()
         self._claim_sinks()
         self._clear_leftovers()
+        note(__name__, "run opened", pipeline=definition.name, state=self.state, generation=self.generation, batch=before.batch)
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -169,7 +172,7 @@ class Run:
         for output in self.pipeline.outputs:
             late = _late_schema(self.kinds)
             self.deliverer.open(output, self.shapes[output.name], late, withheld=output.name in waiting)
-        self.deliverer.open_dead(self.pipeline.dead_letter_sink, DEAD_SCHEMA)
+        self.deliverer.open_dead(self.pipeline.dead_letter_sink, arrow_schema(DEAD_LETTERS))
 
     def _claim_sinks(self) -> None:
         """Sinks note the generation before its first result, once the state has noted it."""
@@ -177,7 +180,7 @@ class Run:
             if isinstance(outlet.output.sink, TableSink) and not outlet.withheld:
                 outlet.output.sink.claim(name, outlet.shape, self.generation)
 
-    def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
+    def start(self, *, available_now: bool = False, interval: str = "1 second") -> StreamingQuery:
         """Start Spark's query; gives it."""
         self._check_checkpoint()
         warn_of_batches(self.feeds)
@@ -228,6 +231,7 @@ class Run:
     def batch(self, frame: DataFrame | None, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
         self.lease.check()
+        was = self.ledger.rows["in"]
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
         self.hook("begin")
@@ -250,6 +254,15 @@ class Run:
         self.hook("evict")
         self.journal.tidy(number)
         self._settle_witnesses([path for account in accounts for path in account.witnessed])
+        rows = result.ledger.rows["in"] - was
+        note(
+            __name__,
+            "batch committed",
+            batch=number,
+            rows=rows,
+            watermark=self.ledger.frontier.watermark,
+            again=begun is not None,
+        )
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
@@ -353,6 +366,7 @@ class Run:
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
+        note(__name__, "run closed", pipeline=self.pipeline.name, state=self.state)
         try:
             self.deliverer.close()
         finally:
@@ -369,19 +383,4 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
 
 
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
-    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), SEEN: pl.Int64()}
-    ends = {MISSED_FIRST: pl.Int64(), MISSED_LAST: pl.Int64()}
-    return late_rows(pl.DataFrame(schema={**kinds, **own, **ends}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-
-
-_DEAD_FIELDS: dict[str, pa.DataType] = {
-    "source": pa.int64(),
-    "lane": pa.string(),
-    "offset": pa.int64(),
-    "arrival": INSTANT,
-    "event_time": INSTANT,
-    "reason": pa.string(),
-    "raw": pa.binary(),
-    "generation": pa.int64(),
-}
-DEAD_SCHEMA = pa.schema(_DEAD_FIELDS)
+    return late_rows(pl.DataFrame(schema={**kinds, **REFUSED}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema

@@ -14,6 +14,7 @@ from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.deliver import Deliverer, Outlet
 from eventide.engine.batch.microbatch import BatchResult
+from eventide.log import note
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
@@ -77,6 +78,7 @@ class Succession:
             outlet.panes = sink.open(name, outlet.shape)
             outlet.panes.deliver(own.inserts(), delivery)
         outlet.withheld = False
+        note(__name__, "results replaced", output=name, generation=self.generation)
 
     def _due(self, name: str, ledger: Ledger) -> bool:
         """Whether W has passed the end of a window since older results were last withdrawn."""

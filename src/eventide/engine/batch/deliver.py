@@ -15,6 +15,7 @@ from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
 from eventide.kernel.arrow_types import small, small_schema
 from eventide.kernel.bound_plan import BoundPlan
+from eventide.log import note
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWriter
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
@@ -90,6 +91,14 @@ class Deliverer:
             self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
                 outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
+            note(
+                __name__,
+                "delivered",
+                output=name,
+                batch=facts.batch,
+                panes=len(result.panes[name]),
+                late=len(result.late[name]),
+            )
             after_each()
         before_each()
         if self.dead is not None and result.dead:

@@ -19,7 +19,8 @@ from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from eventide.engine.feeds.files import FileFeed
 
@@ -36,7 +37,7 @@ PLACES = {
 NO_LANE = "null"
 
 
-def columns_after_transforms(spark: SparkSession, feed: FileFeed) -> Any:
+def columns_after_transforms(spark: SparkSession, feed: FileFeed) -> StructType:
     """The Spark schema that the user's transforms make of the files' columns."""
     empty = spark.createDataFrame([], _spark_schema(feed.decoding))
     return past_transforms(empty, list(PLACES), feed.source).drop(*PLACES, DEAD).schema
@@ -76,7 +77,7 @@ def _first_lane(spark: SparkSession, feed: FileFeed, files: list[LandedFile]) ->
     return found
 
 
-def _spark_schema(reading: Reading) -> Any:
+def _spark_schema(reading: Reading) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(_arrow_schema(reading))
@@ -200,7 +201,7 @@ def _parquet_rows(spark: SparkSession, feed: FileFeed, numbered: list[tuple[int,
     return frame.select("*", *[column.alias(name) for name, column in places.items()])
 
 
-def _lookup(values: dict[str, Any], key: Any) -> Any:
+def _lookup(values: dict[str, Any], key: Column) -> Column:
     from pyspark.sql import functions as F
 
     return F.create_map(*[F.lit(part) for pair in values.items() for part in pair])[key]
