@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 import struct
@@ -327,6 +328,25 @@ _PLAIN: dict[type, Fit] = {
 }  # fmt: skip
 
 
+_decoder = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=Fields.of, strict=True
+)
+
+
+def parsed(record: bytes) -> Value:
+    """A JSON text with numbers as they are written; a mark of byte order before it is skipped.
+
+    Raises:
+        Misfit: it is not JSON, or not in UTF-8.
+    """
+    try:
+        return _decoder.decode(record.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Misfit(f"not JSON: not UTF-8 at byte {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise Misfit(f"not JSON: {str(error).splitlines()[0]}") from None
+
+
 def from_text(kind: pl.DataType, times: Times) -> Fit:
     """A function from a text alone (a cell of a CSV file) to what a column of this type holds; nested ones are JSON.
 
@@ -341,8 +361,6 @@ def from_text(kind: pl.DataType, times: Times) -> Fit:
         if kind.is_numeric():
             return inner(Number(text) if NUMBER.fullmatch(text) else text)
         if kind.is_nested():
-            from eventide.engine.feeds.json_records import parsed
-
             return inner(parsed(text.encode()))
         return inner(text)
 
