@@ -46,9 +46,13 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults
+SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
+
+soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each law over 2,000 random streams
+	EVENTIDE_EXAMPLES=2000 $(BIN)/pytest -s tests/model/test_law_7_views.py tests/model/test_law_8_several_aggregations.py \
+	  tests/model/test_law_9_stages.py tests/model/test_law_10_joins.py
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py

@@ -24,6 +24,7 @@ from eventide.model import aggregate as model
 from eventide.model.event import Event
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.reference import Reference
+from eventide.model.statistic import OVER_VALUES
 from eventide.model.window import Sliding
 from eventide.sinks.base import Delivery, Sink
 from eventide.sinks.shape import PaneShape
@@ -37,7 +38,7 @@ def shown(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """The names that the example under a heading makes."""
     section = DOCUMENT.partition(f"## {request.param}\n")[2].partition("\n## ")[0]
     [code] = re.findall(r"```python\n(.*?)```", section, re.S)
-    for known in (KINDS, model._OVER_VALUES):
+    for known in (KINDS, OVER_VALUES):
         for name in ("extent",):  # put back as it was
             monkeypatch.setitem(known, name, None)
     module = ModuleType("extension")

@@ -4,6 +4,8 @@ from eventide.definition.stream import merge
 from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
 from eventide.model.aggregate import (
     aggregate,
+    all,
+    any,
     collect,
     count,
     distinct,
@@ -14,6 +16,7 @@ from eventide.model.aggregate import (
     median,
     min,
     quantile,
+    set,
     stddev,
     sum,
     variance,
@@ -54,6 +57,8 @@ __all__ = [
     "adaptive",
     "after",
     "aggregate",
+    "all",
+    "any",
     "ascending",
     "at_expiry",
     "avro",
@@ -97,6 +102,7 @@ __all__ = [
     "raw",
     "retract",
     "session",
+    "set",
     "sliding",
     "sqlite",
     "stddev",

@@ -58,9 +58,11 @@ def _aggregate(what: Aggregate) -> str:
     if what.kind == "custom":
         return _call("aggregate", partial=repr(dict(what.partial)), merge=repr(dict(what.merge)), finish=words(what.finish))
     column = [words(what.column)] if what.column else []
-    if what.kind == "exact_quantile":
+    if what.kind == "exact_quantile" and what.share == 0.5:
         return _call("median", *column)
-    return _call(what.kind, *column, *([] if what.share is None else [repr(what.share)]))
+    name, exact = (what.kind.removeprefix("exact_"), "True") if what.kind.startswith("exact_") else (what.kind, None)
+    name, by = (name.removesuffix("_arrived"), '"arrival"') if name.endswith("_arrived") else (name, None)
+    return _call(name, *column, *([] if what.share is None else [repr(what.share)]), by=by, exact=exact)
 
 
 def _format(form: Format) -> str:

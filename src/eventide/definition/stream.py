@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventide.definition.output import Output
 from eventide.errors import DefinitionError
+from eventide.kernel.kinds import KINDS
 from eventide.model.aggregate import Aggregate
 from eventide.model.policy import ACCUMULATING, RETRACTING, LatePolicy
 from eventide.model.time import Duration, duration
@@ -83,6 +84,11 @@ class Windowed:
                 raise DefinitionError(f'agg({name}={what!r}): give an aggregate, such as sum("amount") or count().')
             if name in self.keys:
                 raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
+            if what.where is not None or what.kind not in KINDS:
+                raise DefinitionError(
+                    f"agg({name}=…): {'where=' if what.where is not None else what.kind} is defined, but not computed on Spark yet: "
+                    f"the results would miss it. Computed are {', '.join(sorted(KINDS))}, without where=."
+                )
             self.stream.refuse_unknown(what.columns, f"agg({name}=…)")
         return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from eventide.kernel import exactsum, sketch
-from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE, TIME
+from eventide.kernel.columns import POSITION, TIME
 from eventide.model import aggregate as model
 from eventide.model.aggregate import Aggregate
 
-ORDER = (TIME, ARRIVAL, SOURCE, LANE, OFFSET)
+ORDER = (TIME, *POSITION)
+"""By event time, then by arrival."""
 
 
 @dataclass(frozen=True)
@@ -98,22 +99,26 @@ def _merged_sums(place: Place) -> Parts:
     return {"s": exactsum.merged(place.frame, place.at), "n": place.part("n").sum()}
 
 
-def _extreme(pick: Callable[[pl.Expr], pl.Expr]) -> Kind:
-    return Kind(lambda p: {"v": pick(p.column)}, lambda p: {"v": pick(p.part("v"))}, lambda p: p.part("v"))
+def _extreme(pick: Callable[[pl.Expr], pl.Expr], *, numbers: bool = False) -> Kind:
+    return Kind(lambda p: {"v": pick(p.column)}, lambda p: {"v": pick(p.part("v"))}, lambda p: p.part("v"), numbers=numbers)
 
 
-def _edge(pick: Callable[[pl.Expr], pl.Expr]) -> Kind:
-    """The value of the first or last row by event time, then position: that order is kept beside it."""
+def _edge(pick: Callable[[pl.Expr], pl.Expr], order: Sequence[str]) -> Kind:
+    """The value of the first or last row in an order, which is kept beside it."""
+    kept = [f"o{i}" for i in range(len(order))]
 
-    def picked(column: pl.Expr, order: Sequence[str]) -> pl.Expr:
-        return pick(column.sort_by([pl.col(name) for name in order]))
+    def picked(column: pl.Expr, by: Sequence[str]) -> pl.Expr:
+        return pick(column.sort_by([pl.col(name) for name in by]))
 
     def partial(place: Place) -> Parts:
-        return {"v": picked(place.column, ORDER), **{f"o{i}": picked(pl.col(c), ORDER) for i, c in enumerate(ORDER)}}
+        return {
+            "v": picked(place.column, order),
+            **{part: picked(pl.col(c), order) for part, c in zip(kept, order, strict=True)},
+        }
 
     def merge(place: Place) -> Parts:
-        order = [place.name(f"o{i}") for i in range(len(ORDER))]
-        return {part: picked(place.part(part), order) for part in ("v", *(f"o{i}" for i in range(len(ORDER))))}
+        by = [place.name(part) for part in kept]
+        return {part: picked(place.part(part), by) for part in ("v", *kept)}
 
     return Kind(partial, merge, lambda p: p.part("v"))
 
@@ -131,6 +136,15 @@ def _sketched(values: Callable[[Place], pl.Expr], kind: type[pl.DataType], *, nu
 
     return Kind(
         lambda p: {"s": values(p)}, lambda p: {"s": p.part("s").implode()}, finish, settle, numbers=numbers, approximate=True
+    )
+
+
+def _different(finish: Callable[[pl.Expr], pl.Expr]) -> Kind:
+    """Each value is kept once."""
+    return Kind(
+        lambda p: {"v": p.column.drop_nulls().unique().implode()},
+        lambda p: {"v": p.part("v").explode(empty_as_null=False, keep_nulls=False).unique().implode()},
+        lambda p: finish(p.part("v")),
     )
 
 
@@ -182,11 +196,17 @@ KINDS: dict[str, Kind] = {
     "max": _extreme(pl.Expr.max),
     "variance": Kind(_spread, _merged_spread, _variance, numbers=True),
     "stddev": Kind(_spread, _merged_spread, lambda p: _variance(p).sqrt(), numbers=True),
-    "first": _edge(pl.Expr.first),
-    "last": _edge(pl.Expr.last),
+    "any": _extreme(lambda column: column.cast(pl.Boolean).max(), numbers=True),
+    "all": _extreme(lambda column: column.cast(pl.Boolean).min(), numbers=True),
+    "first": _edge(pl.Expr.first, ORDER),
+    "last": _edge(pl.Expr.last, ORDER),
+    "first_arrived": _edge(pl.Expr.first, POSITION),
+    "last_arrived": _edge(pl.Expr.last, POSITION),
     "distinct": _sketched(lambda p: p.column.drop_nulls().unique().implode(), pl.Int64, numbers=False),
     "quantile": _sketched(lambda p: p.column.cast(pl.Float64).drop_nulls().implode(), pl.Float64, numbers=True),
     "exact_quantile": _gathered(lambda p: p.column.cast(pl.Float64), _between, numbers=True),
+    "exact_distinct": _different(lambda values: values.list.len().cast(pl.Int64)),
+    "set": _different(lambda values: values.list.sort()),
     "collect": _gathered(lambda p: p.column, lambda p: p.part("v").list.sort()),
     "custom": Kind(
         partial=lambda p: {f"c{name}": pl.sql_expr(text) for name, text in p.what.partial},
@@ -194,7 +214,7 @@ KINDS: dict[str, Kind] = {
         finish=lambda p: _bound_to(p.what.finish, p),
     ),
 }
-"""By the names that the model gives them."""
+"""By the names that the model gives them. What it defines beyond these is refused where a pipeline is written."""
 
-if KINDS.keys() != model.KINDS:
-    raise ImportError(f"the kernel and the model do not know the same aggregates: {', '.join(KINDS.keys() ^ model.KINDS)}")
+if not KINDS.keys() <= model.KINDS:
+    raise ImportError(f"the model gives these aggregates no meaning: {', '.join(sorted(KINDS.keys() - model.KINDS))}")
