@@ -46,7 +46,7 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults
+SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
@@ -69,6 +69,10 @@ soak-machine: $(STAMP) ## 500 pipelines of 30 steps through whatever happens to 
 
 soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopback
 	$(BIN)/pytest -m soak -s tests/engine/test_standalone_cluster.py
+
+soak-stores: $(STAMP)  ## state in an object store: a Spark process killed there, 400 rounds of starters, 200 broken lines
+	EVENTIDE_ROUNDS=400 $(BIN)/pytest -s tests/engine/test_lease.py
+	$(BIN)/pytest -m soak -s tests/engine/test_state_in_an_object_store.py tests/engine/test_object_store_on_spark.py
 
 soak-feeds: $(STAMP)   ## directories and topics to which everything happens, against the oracle: 1,000 without Spark, 200 on it
 	$(BIN)/pytest -m soak -s tests/engine/test_unruly_directory.py tests/engine/test_unruly_topic.py

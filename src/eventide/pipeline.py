@@ -57,10 +57,10 @@ class Pipeline(definition.Pipeline):
         return replace(self, generation=generation)
 
     def packages(self) -> list[str]:
-        """The connector jars that its sources need; most need none."""
+        """The connector jars that its sources, its state and its archive need; most need none."""
         from eventide.engine.spark_compat import packages_of
 
-        return packages_of(self.sources)
+        return packages_of(self.sources, (self.state, self.archive))
 
     def start(self, spark: Any = None, *, interval: str = "1 second", on_progress: Any = None) -> Handle:
         """Start it in the background; a quiet stream still closes its windows."""

@@ -5,11 +5,6 @@ A share of the faults in every run, 200 for each sink by `make soak-sinks`.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +17,7 @@ from eventide.testing.broker import KafkaBroker
 from tests.sinks.panes import SHAPE, Pane, batch, delivery, expected, random_log, seen
 from tests.sinks.places import Kafka, Place, Postgres, Webhook, World
 from tests.support.faults import Breaking
-from tests.support.postgres import free_port
+from tests.support.object_store import ObjectStore
 
 PATIENT = Retry(give_up_after=120, first=0.01, longest=0.1)
 FAULTS = [
@@ -93,31 +88,6 @@ def test_kafka(faults: int) -> None:
         broker.remove()
 
 
-@pytest.fixture(scope="module")
-def object_store() -> Iterator[int]:
-    """A store that speaks S3, in a process of its own, with one bucket."""
-    import pyarrow.fs as fs
-
-    port = free_port()
-    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "object_store.py"), str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ) as server:
-        try:
-            deadline = time.monotonic() + 60
-            while True:
-                try:
-                    store = fs.S3FileSystem(
-                        endpoint_override=f"127.0.0.1:{port}", scheme="http", access_key="k", secret_key="s", region="us-east-1",
-                        allow_bucket_creation=True,
-                    )  # fmt: skip
-                    store.create_dir("lake")
-                    break
-                except OSError:
-                    assert server.poll() is None and time.monotonic() < deadline, "the object store did not start"
-            yield port
-        finally:
-            server.kill()
-
-
 def stored(kind: str, port: int, name: str, path: Path) -> Any:
     """A sink into the object store at a port."""
     url, keys = f"http://127.0.0.1:{port}", {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
@@ -134,11 +104,11 @@ def stored(kind: str, port: int, name: str, path: Path) -> Any:
 
 @pytest.mark.parametrize("faults", FAULTS)
 @pytest.mark.parametrize("kind", ["delta", "iceberg", "parquet"])
-def test_object_store(kind: str, object_store: int, tmp_path: Path, faults: int) -> None:
+def test_object_store(kind: str, object_store: ObjectStore, tmp_path: Path, faults: int) -> None:
     name = Place(World(tmp_path)).output
-    with Breaking(object_store, seed=faults, share=0.15, reach=6_000) as line:
+    with Breaking(object_store.port, seed=faults, share=0.15, reach=6_000) as line:
         log = disturbed_run(stored(kind, line.port, name, tmp_path), name, line, faults)
         # An Iceberg table remembers the address of nothing but its files, so it is read without the line.
-        reader = stored(kind, object_store, name, tmp_path)
+        reader = stored(kind, object_store.port, name, tmp_path)
         rows = (reader.read(name, SHAPE) if kind == "parquet" else reader.read(SHAPE)).to_pylist()
     assert seen(rows) == expected(log)

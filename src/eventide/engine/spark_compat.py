@@ -9,6 +9,7 @@ from typing import Any
 
 from eventide.definition.source import Source
 from eventide.errors import DefinitionError, EventideError
+from eventide.storage.address import scheme_of
 
 Java = Any
 """An object of the JVM, as py4j hands it over: Python knows nothing of its type."""
@@ -24,6 +25,7 @@ class Line:
 
     kafka: tuple[str, ...]
     delta: tuple[str, ...] = ()
+    s3: tuple[str, ...] = ()
 
 
 def _kafka(scala: str, connector: str, tokens: str, clients: str, pool: str) -> tuple[str, ...]:
@@ -39,16 +41,33 @@ def _delta(name: str, version: str, *beside: str) -> tuple[str, ...]:
     return (f"io.delta:{name}:{version}", *(f"io.delta:{other}:{version}" for other in ("delta-storage", *beside)))
 
 
+def _s3(hadoop: str, sdk: str, *cloud: str) -> tuple[str, ...]:
+    return (f"org.apache.hadoop:hadoop-aws:{hadoop}", sdk, *(f"org.apache.spark:spark-hadoop-cloud_{at}" for at in cloud))
+
+
+_SDK_1, _SDK_2 = "com.amazonaws:aws-java-sdk-bundle", "software.amazon.awssdk:bundle"
 _KERNEL = ("delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
 
 # The connectors of a line work with every patch of it, and 4.2's with 4.3 too. The token provider is the same code since 4.0, and its
 # newer releases cannot be had everywhere.
 LINES = {
-    "3.5": Line(_kafka("2.12", "3.5.0", "3.5.0", "3.4.1", "2.11.1"), _delta("delta-spark_2.12", "3.3.2")),
-    "4.0": Line(_kafka("2.13", "4.0.1", "4.0.0", "3.9.1", "2.12.0"), _delta("delta-spark_2.13", "4.0.1")),
-    "4.1": Line(_kafka("2.13", "4.1.3", "4.0.0", "3.9.1", "2.12.1"), _delta("delta-spark_4.1_2.13", "4.3.0", *_KERNEL)),
-    "4.2": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1")),
-    "4.3": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1")),
+    "3.5": Line(
+        _kafka("2.12", "3.5.0", "3.5.0", "3.4.1", "2.11.1"),
+        _delta("delta-spark_2.12", "3.3.2"),
+        _s3("3.3.4", f"{_SDK_1}:1.12.262", "2.12:3.5.1"),
+    ),
+    "4.0": Line(
+        _kafka("2.13", "4.0.1", "4.0.0", "3.9.1", "2.12.0"),
+        _delta("delta-spark_2.13", "4.0.1"),
+        _s3("3.4.1", f"{_SDK_2}:2.24.6", "2.13:4.0.1"),
+    ),
+    "4.1": Line(
+        _kafka("2.13", "4.1.3", "4.0.0", "3.9.1", "2.12.1"),
+        _delta("delta-spark_4.1_2.13", "4.3.0", *_KERNEL),
+        _s3("3.4.2", f"{_SDK_2}:2.29.52", "2.13:4.1.1"),
+    ),
+    "4.2": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1"), (), _s3("3.5.0", f"{_SDK_2}:2.35.4")),
+    "4.3": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1"), (), _s3("3.5.0", f"{_SDK_2}:2.35.4")),
 }
 
 
@@ -66,18 +85,19 @@ def line_of(version: str) -> Line:
     return line
 
 
-def packages_of(sources: Iterable[Source]) -> list[str]:
-    """The connectors that sources need, in the versions that fit the Spark that is installed; most need none.
+def packages_of(sources: Iterable[Source], places: Iterable[str | None] = ()) -> list[str]:
+    """The connectors that sources, and places of files, need, in the versions that fit the Spark that is installed; most need none.
 
-    >>> packages_of([])
+    >>> packages_of([], ["state/clicks"])
     []
     """
-    wanted = dict.fromkeys(name for source in sources for name in source.needs)
+    in_s3 = ["s3" for place in places if scheme_of(place or "") in ("s3", "s3a")]
+    wanted = dict.fromkeys([*(name for source in sources for name in source.needs), *in_s3])
     return [package for name in wanted for package in connector(name)]
 
 
 def connector(name: str) -> tuple[str, ...]:
-    """The jars of one connector, `kafka` or `delta`, for the Spark that is installed."""
+    """The jars of one connector, `kafka`, `delta` or `s3`, for the Spark that is installed."""
     import pyspark
 
     packages: tuple[str, ...] = getattr(line_of(pyspark.__version__), name)
@@ -110,13 +130,18 @@ def parse_ddl(text: str) -> Any:
         raise DefinitionError(f"the schema {text!r} is not Spark DDL: {str(error).splitlines()[0]}") from error
 
 
-def checkpoint_files(jvm: Java, path: Java, configuration: Java) -> Java:
-    """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
+def is_class(found: Any) -> bool:
+    """Whether py4j has found a class of the JVM's: for any other name it makes up a package."""
     from py4j.java_gateway import JavaClass
 
+    return isinstance(found, JavaClass)
+
+
+def checkpoint_files(jvm: Any, path: Any, configuration: Any) -> Any:
+    """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
     streaming = jvm.org.apache.spark.sql.execution.streaming
     for place in (streaming, streaming.checkpointing):
-        if isinstance(place.CheckpointFileManager, JavaClass):  # for any other name py4j makes up a package
+        if is_class(place.CheckpointFileManager):
             return place.CheckpointFileManager.create(path, configuration)
     raise SparkUnsupported(
         "this Spark keeps its checkpoint file manager somewhere else; state can only be kept on a local disk."

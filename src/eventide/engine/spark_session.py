@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.connectors import jars_of
 from eventide.engine.java import SparkUnavailable, show_java
+from eventide.engine.s3a import s3a_settings
 from eventide.engine.spark_compat import line_of, packages_of
 from eventide.errors import EventideError
 
@@ -76,7 +77,7 @@ def local_session(
     if any("delta-spark" in package for package in packages):
         builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    for key, value in (conf or {}).items():
+    for key, value in {**s3a_settings(packages), **(conf or {})}.items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()

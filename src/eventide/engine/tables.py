@@ -1,4 +1,4 @@
-"""What a pipeline has said, as DataFrames: panes, late rows, dead letters and windows of the committed batches."""
+"""What a pipeline has said and seen, as DataFrames: panes, late rows, dead letters, windows and archive of the committed batches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
+from eventide.engine.s3a import spark_address
 from eventide.errors import DefinitionError
 from eventide.kernel.place import DEAD_LETTERS, LATE, ddl
 from eventide.model.window import Sliding
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def _table(pipeline: Pipeline, spark: SparkSession, directory: str, empty: Callable[[], DataFrame]) -> DataFrame:
     state = State.of(pipeline)
     files = state.tables(directory)
-    return spark.read.parquet(*[state.store.url(f) for f in files]) if files else empty()
+    return spark.read.parquet(*[spark_address(spark, state.store.url(f)) for f in files]) if files else empty()
 
 
 def panes(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
@@ -51,7 +52,7 @@ def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     found = archived_files(pipeline)
     if not found:
         raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
-    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
+    return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
 
 
 def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:

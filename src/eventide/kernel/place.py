@@ -17,12 +17,12 @@ from eventide.kernel.columns import (
     MISSED_LAST,
     OFFSET,
     RAW,
-    SEEN,
     SOURCE,
     TIME,
     dated,
     instant,
 )
+from eventide.kernel.judge import W
 
 WHOLE, TEXT, BYTES, WHEN = pl.Int64(), pl.String(), pl.Binary(), pl.Datetime("us", "UTC")
 _ARROW = {WHOLE: pa.int64(), TEXT: pa.string(), BYTES: pa.binary(), WHEN: pa.timestamp("us", "UTC")}
@@ -32,7 +32,7 @@ PLACE: dict[str, pl.DataType] = {ARRIVAL: WHOLE, SOURCE: WHOLE, LANE: TEXT, OFFS
 """What every row carries inside the engine."""
 KEPT: dict[str, pl.DataType] = {**PLACE, BEHIND: pl.Boolean()}
 """What a row carries that waits for its verdict."""
-REFUSED: dict[str, pl.DataType] = {**PLACE, SEEN: WHOLE, MISSED_FIRST: WHOLE, MISSED_LAST: WHOLE}
+REFUSED: dict[str, pl.DataType] = {**PLACE, W: WHOLE, MISSED_FIRST: WHOLE, MISSED_LAST: WHOLE}
 """What a row carries that an output refused."""
 
 
@@ -54,10 +54,10 @@ LATE = (
     Shown("_offset", WHOLE, pl.col(OFFSET)),
     Shown("_arrival", WHEN, instant(ARRIVAL)),
     Shown("_event_time", WHEN, instant(TIME)),
-    Shown("_watermark", WHEN, dated(SEEN)),
+    Shown("_watermark", WHEN, dated(W)),
     Shown("_missed_first_end", WHEN, instant(MISSED_FIRST)),
     Shown("_missed_last_end", WHEN, instant(MISSED_LAST)),
-    Shown("_lateness_us", WHOLE, pl.col(SEEN) - pl.col(MISSED_LAST)),
+    Shown("_lateness_us", WHOLE, pl.col(W) - pl.col(MISSED_LAST)),
     Shown("_generation", WHOLE, GENERATION),
 )
 """Rows that an output refused: after the user's own columns, where they were, what W was, and which windows they missed."""

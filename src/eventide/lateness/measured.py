@@ -11,9 +11,8 @@ import polars as pl
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
-from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.lateness.quantiles import KLL_K, Weighted
-from eventide.lateness.witness import ALL, LATENESS, SCHEMA, SUMS
+from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import Store, attempt_in

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from eventide.errors import DefinitionError
-from eventide.state.journal import Journal, RecordFiles
+from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
 from eventide.state.store import Store, attempt_in
+from eventide.storage.files import RecordFiles
 
 
 class NothingYet(DefinitionError):

@@ -16,7 +16,7 @@ from eventide.engine.feeds.file_chunks import LaneFiles
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.text_times import Times
 from eventide.engine.spark_compat import arrow_schema
-from eventide.engine.spark_notes import Noted
+from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import LANE, SOURCE
 from eventide.model.event import LaneId
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PATH, MODIFIED, SIZE = "__path", "__modified", "__size"
+EVERY_LANE = "*"
+"""Stands for all lanes of a source, where nobody can tell which of them have lost rows."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,18 @@ class Feed(ABC):
     @abstractmethod
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Looked at once for each batch, after its clock was read; a batch that is run again goes by what was seen then."""
+
+    @abstractmethod
+    def lost(self, taken: list[TakenFile]) -> Iterable[str]:
+        """Lanes whose first rows can no longer be read; `taken` are the files that an earlier generation had read."""
+
+    @abstractmethod
+    def in_sight(self) -> Any:
+        """What there is to be read now, noted before a run whose input ends with it."""
+
+    @abstractmethod
+    def has_read(self, seen: Any, noted: Noted) -> bool:
+        """Whether all that was in sight then has been read in the batches up to one; what is gone since cannot be."""
 
     def check_same(self, memory: dict[str, Any]) -> None:
         """Stop where what it remembers of an earlier batch is no longer what it would read; by default it remembers nothing."""
