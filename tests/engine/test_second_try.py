@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ import eventide as ev
 from eventide.engine.batch.beginning import FileChanged
 from eventide.state.archive import files_of
 from eventide.state.journal import JournalError, RecordTaken
-from eventide.state.lease import Lease, StateInUse
+from eventide.state.lease import EXPIRES_AFTER, Lease, StateInUse
 from eventide.state.state import is_committed
 
 
@@ -183,6 +184,41 @@ def test_a_commit_that_another_run_has_written_makes_this_one_fail(tmp_path: Pat
     feeding.open(hook=overtaken)
     with pytest.raises(RecordTaken, match="another run has written journal/commit-000000000000"):
         feeding.batch("a")
+
+
+@pytest.mark.parametrize("point", ["store", "begun", "deliver"])
+def test_a_driver_that_is_restarted_on_another_machine_takes_over_when_the_lease_has_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """The first one is cut off, not dead: it wakes up in the middle of its batch when the other has long gone on."""
+    whole = Ledgered(tmp_path / "undisturbed")
+    for feeding in (whole, cut_off := Ledgered(tmp_path / "taken over")):
+        feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+    whole.open()
+    whole.batch("a")
+    clock, there = [time.time()], "machine-2"
+    monkeypatch.setattr("eventide.state.lease.time.time", lambda: clock[0])
+    monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 3600)
+
+    def elsewhere(here: str) -> None:
+        if here != point:
+            return
+        monkeypatch.setattr("eventide.state.lease.socket.gethostname", lambda: there)
+        with pytest.raises(StateInUse, match=r"in use by process .* \(last seen 0 s ago\)"):
+            other.open()
+        clock[0] += EXPIRES_AFTER + 1
+        other.open()
+        other.batch("a")
+
+    other = Ledgered.__new__(Ledgered)
+    other.__dict__.update(cut_off.__dict__)
+    first = cut_off.open(hook=elsewhere)
+    with pytest.raises((StateInUse, RecordTaken)):
+        cut_off.batch("a")
+    assert other.run is not first and other.run.ledger.batch == 0
+    assert cut_off.table("totals") == whole.table("totals") and cut_off.table("deltas") == whole.table("deltas")
+    assert len(list((cut_off.root / "state/journal").glob("commit-*"))) == 1
+    other.run.close()
 
 
 def test_a_lease_is_renewed_while_a_batch_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,9 @@ from eventide.definition.pipeline import Pipeline
 from eventide.engine.gate import TOLD
 from eventide.engine.report import BatchReport
 from eventide.engine.run import Run
-from eventide.engine.spark_session import SparkGone, is_gone, session_for
+from eventide.engine.spark_compat import refuse_offset_format, refuse_without
+from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
+from eventide.engine.worker import prepared_workers
 from eventide.errors import DefinitionError, EventideError
 
 
@@ -57,8 +59,11 @@ class Handle:
             raise DefinitionError(
                 "drain=True says that the input ends, and available_now=False that it goes on for ever; give one of them."
             )
-        session = session_for(pipeline, spark)
-        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress)
+        session = unchecked_session(pipeline, spark, record=True)
+        workers = prepared_workers(session)
+        refuse_without(session, pipeline.aggregation.stream.sources)
+        refuse_offset_format(session)
+        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers)
         run.open()
         try:
             if run.is_ending(drain):

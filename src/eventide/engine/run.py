@@ -37,7 +37,7 @@ from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.report import BatchReport, report
 from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
-from eventide.engine.spark_session import refuse_connect
+from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.wholeness import lost_beginnings
 from eventide.engine.witnesses import settle, witnesses_of
@@ -77,6 +77,8 @@ class Run:
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
     on_progress: Callable[[BatchReport], None] | None = None
+    workers: Callable[[], None] = lambda: None
+    """Asked before a batch is read: raises why the workers cannot do their part."""
     gate: Gate = field(default_factory=Gate)
     query: StreamingQuery | None = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
@@ -115,6 +117,7 @@ class Run:
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
+        self.resumed_at = self.ledger.batch
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window, self.feeds)
@@ -236,6 +239,7 @@ class Run:
                 "records between are missing, and their rows would be lost. Nothing was overwritten. Restore the journal from a copy, or "
                 "start over with a new generation: eventide run FILE --start-over."
             )
+        self.workers()
         self.batch(frame, number)
 
     def _check_checkpoint(self) -> None:
@@ -373,6 +377,8 @@ class Run:
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
         note(__name__, "run closed", pipeline=self.pipeline.name, state=self.state)
+        if self.ledger.batch > self.resumed_at:
+            keep_classes()
         try:
             self.deliverer.close()
         finally:

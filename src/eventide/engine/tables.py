@@ -31,7 +31,8 @@ def panes(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
 
     def empty() -> DataFrame:
         return spark.createDataFrame(
-            [], "window_id string, window_start timestamp, window_end timestamp, sequence bigint, op string, timing string"
+            [],
+            "window_id string, window_start timestamp_ltz, window_end timestamp_ltz, sequence bigint, op string, timing string",
         )
 
     return _table(pipeline, spark, f"panes/{output.name}", empty)
@@ -67,7 +68,7 @@ def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
         F.min(
             F.when(F.col("timing") != "early", F.col("emitted_at"))
             if "emitted_at" in said.columns
-            else F.lit(None).cast("timestamp")
+            else F.lit(None).cast("timestamp_ltz")
         ).alias("closed_at")
     )
     still = _open_windows(pipeline, ledger)
@@ -75,7 +76,9 @@ def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
         F.timestamp_micros("window_start").alias("window_start"), F.timestamp_micros("window_end").alias("window_end")
     )
     both = fired.unionByName(
-        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn("closed_at", F.lit(None).cast("timestamp"))
+        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn(
+            "closed_at", F.lit(None).cast("timestamp_ltz")
+        )
     )
     end = F.unix_micros("window_end")
     closed = F.lit(False) if mark is None else end <= F.lit(mark)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from eventide.engine.feeds.feed import EVERY_LANE, Feed
 from eventide.engine.feeds.union import places
 from eventide.engine.spark_notes import SparkNotes, TakenFile
@@ -11,7 +9,7 @@ from eventide.model.event import LaneId
 from eventide.model.time import MAX_TIME, MIN_TIME, plus
 from eventide.model.watermark import Adaptive, Ascending, Bounded, Strategy
 from eventide.state.generations import states_aside
-from eventide.state.journal import Journal, LocalFiles
+from eventide.state.journal import Journal, JournalError, LocalFiles
 from eventide.state.ledger import Ledger
 
 
@@ -50,14 +48,20 @@ def _bound(strategy: Strategy) -> int:
 
 
 def _taken_before(feeds: list[Feed], state: str) -> dict[int, list[TakenFile]]:
-    """The files that the generation before this one had taken, by source, where it left its state."""
+    """The files that the generation before this one had taken, by source, where it left a state that can be read.
+
+    A damaged one is what many start over from: it tells nothing, and must not stop them.
+    """
     aside = states_aside(state)
     if not aside:
         return {}
     files = LocalFiles(aside[-1][1])
     journal = Journal(files)
-    facts, last = journal.definition(), journal.last()
-    if facts is None or last is None or facts["sources"] != [feed.source.name for feed in feeds]:
+    try:
+        facts, last = journal.definition(), journal.last()
+        if facts is None or last is None or facts.get("sources") != [feed.source.name for feed in feeds]:
+            return {}
+        notes, batch = SparkNotes(files), last["ledger"]["batch"]
+        return {index: notes.of(place, batch).taken_since(-1) for index, place in places(feeds).items()}
+    except JournalError:
         return {}
-    notes: Any = SparkNotes(files)
-    return {index: notes.of(place, last["ledger"]["batch"]).taken_since(-1) for index, place in places(feeds).items()}

@@ -26,7 +26,7 @@ from eventide.kernel.judge import W
 
 WHOLE, TEXT, BYTES, WHEN = pl.Int64(), pl.String(), pl.Binary(), pl.Datetime("us", "UTC")
 _ARROW = {WHOLE: pa.int64(), TEXT: pa.string(), BYTES: pa.binary(), WHEN: pa.timestamp("us", "UTC")}
-_DDL = {WHOLE: "bigint", TEXT: "string", BYTES: "binary", WHEN: "timestamp"}
+_DDL = {WHOLE: "bigint", TEXT: "string", BYTES: "binary", WHEN: "timestamp_ltz"}
 
 PLACE: dict[str, pl.DataType] = {ARRIVAL: WHOLE, SOURCE: WHOLE, LANE: TEXT, OFFSET: WHOLE, TIME: WHOLE}
 """What every row carries inside the engine."""

@@ -110,7 +110,7 @@ class FileFeed(Feed):
 
         reader = (
             spark.readStream.format("binaryFile")
-            .schema("path STRING, modificationTime TIMESTAMP, length LONG, content BINARY")
+            .schema("path STRING, modificationTime TIMESTAMP_LTZ, length LONG, content BINARY")
             .option("pathGlobFilter", spark_glob(self.source.format))
             .option("recursiveFileLookup", "true")
             .option("maxFileAge", EVERY_AGE)
