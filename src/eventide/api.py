@@ -4,6 +4,8 @@ from eventide.definition.stream import merge
 from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
 from eventide.model.aggregate import (
     aggregate,
+    all,
+    any,
     collect,
     count,
     distinct,
@@ -11,15 +13,17 @@ from eventide.model.aggregate import (
     last,
     max,
     mean,
+    median,
     min,
     quantile,
+    set,
     stddev,
     sum,
     variance,
 )
 from eventide.model.policy import accumulate, divert, drop, retract
 from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
-from eventide.model.watermark import adaptive, ascending, bounded, custom, punctuated
+from eventide.model.watermark import adaptive, ascending, bounded, custom, processing_time, punctuated
 from eventide.model.window import session, sliding, tumbling
 from eventide.pipeline import Pipeline
 from eventide.sinks import (
@@ -53,6 +57,8 @@ __all__ = [
     "adaptive",
     "after",
     "aggregate",
+    "all",
+    "any",
     "ascending",
     "at_expiry",
     "avro",
@@ -81,6 +87,7 @@ __all__ = [
     "last",
     "max",
     "mean",
+    "median",
     "merge",
     "merge_sql",
     "min",
@@ -88,12 +95,14 @@ __all__ = [
     "per_batch",
     "per_row",
     "postgres",
+    "processing_time",
     "protobuf",
     "punctuated",
     "quantile",
     "raw",
     "retract",
     "session",
+    "set",
     "sliding",
     "sqlite",
     "stddev",

@@ -1,26 +1,27 @@
-"""A pipeline: a name, outputs over one windowed aggregation, and a state directory; it runs live, catches up, or backfills."""
+"""A pipeline in its user's hand: declared once, it runs live, catches up, or backfills."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
 
-from eventide.definition.output import Output, plan_of, warn_of_idleness
-from eventide.definition.stream import Aggregation
-from eventide.errors import DefinitionError
-from eventide.model.plan import Plan
-from eventide.model.time import show_duration
+from eventide.definition import pipeline as definition
+from eventide.definition.output import Output
+from eventide.definition.pipeline import Settings, warn_of_idleness
+from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
+    from eventide.engine.backfill import Backfill
     from eventide.engine.handle import Handle
+    from eventide.lateness.measured import Lateness
+
+# The verbs import what they need when they are called: a definition alone starts neither Spark nor the engine.
 
 
-@dataclass(frozen=True, init=False)
-class Pipeline:
+class Pipeline(definition.Pipeline):
     """Declared once, it can be started, run until caught up, or run over history, and gives the same answers each time.
 
     >>> import eventide as ev
@@ -29,85 +30,37 @@ class Pipeline:
     >>> pipeline = ev.Pipeline("clicks", pages.to("counts", late=ev.accumulate("5 minutes")), state="state/clicks")
     >>> pipeline.outputs[0].late.allowed
     300000000
-    """
 
-    name: str
-    outputs: tuple[Output, ...]
-    state: str | None
-    when_all_idle: str = "hold"
-    buckets: int | None = None
-    generation: int = 0
-    dead_letter_sink: Any = field(default=None, repr=False)
-    archive: str | None = None
-    """A directory that keeps every event as it arrived."""
-    archive_format: str = "parquet"
-    """Parquet files alone, or with a log that makes them a Delta table."""
-    measure: tuple[str, ...] | None = None
-    """Columns by which lateness is measured while it runs; empty: only by source and lane; None: not at all."""
+    It is a plain value: `dataclasses.replace` gives another one.
+
+    >>> from dataclasses import replace
+    >>> replace(pipeline, state="state/again").state
+    'state/again'
+    """
 
     def __init__(
         self,
         name: str,
-        *outputs: Output,
-        state: str | None = None,
-        when_all_idle: str = "hold",
-        dead_letters: Any = None,
-        buckets: int | None = None,
-        generation: int = 0,
-        archive: str | None = None,
-        archive_format: str = "parquet",
-        measure: bool | str | Sequence[str] = False,
+        *written: Output,
+        dead_letters: Sink | None = None,
+        measure: bool | str | Sequence[str] | None = False,
+        **settings: Unpack[Settings],
     ) -> None:
+        given: Settings = {"outputs": written, "dead_letter_sink": dead_letters, **settings}
         columns = (measure,) if isinstance(measure, str) else () if measure is True else tuple(measure or ())
-        watched = {"archive": archive, "archive_format": archive_format, "measure": None if measure is False else columns}
-        given = {"name": name, "outputs": outputs, "state": state, "when_all_idle": when_all_idle, "buckets": buckets}
-        for attribute, value in {**given, "generation": generation, "dead_letter_sink": dead_letters, **watched}.items():
-            object.__setattr__(self, attribute, value)
-        self._check()
-
-    def _check(self) -> None:
-        if not self.name or "/" in self.name:
-            raise DefinitionError(f'a pipeline is called {self.name!r}; give it a name without slashes, such as "upi-minutes".')
-        if not self.outputs:
-            raise DefinitionError(f'pipeline {self.name!r} has no output; add one with aggregation.to("name", sink, late=…).')
-        names = [output.name for output in self.outputs]
-        for name in names:
-            if names.count(name) > 1:
-                raise DefinitionError(f"pipeline {self.name!r} has two outputs called {name!r}; give each its own name.")
-        if any(output.aggregation != self.aggregation for output in self.outputs):
-            raise DefinitionError(
-                f"the outputs of pipeline {self.name!r} read different aggregations; one pipeline shares one. Make a pipeline for each."
-            )
-        if self.when_all_idle not in ("hold", "advance"):
-            raise DefinitionError(f'when_all_idle is {self.when_all_idle!r}; it must be "hold" or "advance".')
-        if self.buckets is not None and self.buckets < 1:
-            raise DefinitionError(f"buckets is {self.buckets}; it must be 1 or more.")
-        if self.archive_format not in ("parquet", "delta"):
-            raise DefinitionError(f'archive_format is {self.archive_format!r}; it must be "parquet" or "delta".')
-        if self.measure:
-            self.aggregation.stream._known(self.measure, "measure")
-        warn_of_idleness(self.aggregation.stream.sources, self.outputs)
-
-    @property
-    def aggregation(self) -> Aggregation:
-        """The aggregation that all outputs share."""
-        return self.outputs[0].aggregation
-
-    def plan(self, generation: int = 0) -> Plan:
-        """What it means, without sources and sinks."""
-        return plan_of(self.aggregation, self.outputs, self.when_all_idle, generation)
+        super().__init__(name, measure=None if measure is False or measure is None else columns, **given)
+        if written:  # a copy by `dataclasses.replace` was warned of when it was written
+            warn_of_idleness(self)
 
     def with_generation(self, generation: int) -> Pipeline:
         """The same pipeline, whose results outrank those of every earlier generation."""
-        fresh = copy(self)  # checked and warned about already
-        object.__setattr__(fresh, "generation", generation)
-        return fresh
+        return replace(self, generation=generation)
 
     def packages(self) -> list[str]:
         """The connector jars that its sources, its state and its archive need; most need none."""
         from eventide.engine.spark_compat import packages_of
 
-        return packages_of(self.aggregation.stream.sources, (self.state, self.archive))
+        return packages_of(self.sources, (self.state, self.archive))
 
     def start(self, spark: Any = None, *, interval: str = "1 second", on_progress: Any = None) -> Handle:
         """Start it in the background; a quiet stream still closes its windows."""
@@ -139,7 +92,7 @@ class Pipeline:
         state: str | None = None,
         deliver: bool | Sequence[str] = False,
         **columns: Any,
-    ) -> Any:
+    ) -> Backfill[Pipeline]:
         """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included.
 
         Sinks hear nothing of it, unless asked: with `deliver=True`, or the names of some outputs, it takes a generation of its own, and its
@@ -155,13 +108,13 @@ class Pipeline:
         """Every emission of an output as a DataFrame."""
         from eventide.engine.tables import panes
 
-        return panes(self, spark, self._output(output))
+        return panes(self, spark, self.output(output))
 
     def late(self, spark: Any, output: str | None = None) -> Any:
         """The rows that an output refused and kept, with what they missed."""
         from eventide.engine.tables import late
 
-        return late(self, spark, self._output(output))
+        return late(self, spark, self.output(output))
 
     def dead_letters(self, spark: Any) -> Any:
         """The records that could not be read, each with its reason, its bytes and its place."""
@@ -175,13 +128,13 @@ class Pipeline:
 
         return archived(self, spark)
 
-    def lateness(self) -> Any:
+    def lateness(self) -> Lateness:
         """How late its events come, by source, lane, hour and the measured columns."""
         from eventide.lateness.measured import read_lateness
 
         return read_lateness(self)
 
-    def past_lateness(self, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Any:
+    def past_lateness(self, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Lateness:
         """The same over history (by default the archive), by any columns: for a run that did not measure itself, or not by these."""
         from eventide.tuning.past import past_lateness
 
@@ -192,35 +145,3 @@ class Pipeline:
         from eventide.engine.tables import windows
 
         return windows(self, spark)
-
-    def _output(self, name: str | None) -> Output:
-        if name is None:
-            return self.outputs[0]
-        for output in self.outputs:
-            if output.name == name:
-                return output
-        raise DefinitionError(
-            f"pipeline {self.name!r} has no output {name!r}. It has {', '.join(o.name for o in self.outputs)}."
-        )
-
-    def explain(self) -> str:
-        """What it does, in words."""
-        lines = [f"pipeline {self.name}"]
-        for source in self.aggregation.stream.sources:
-            idle = f", idle after {show_duration(source.idle_after)}" if source.idle_after else ""
-            lines.append(f"  reads   {source}{idle}")
-        if self.aggregation.stream.dedupe_within:
-            keys = ", ".join(self.aggregation.stream.dedupe_keys)
-            lines.append(f"  keeps   the first of equal {keys} within {show_duration(self.aggregation.stream.dedupe_within)}")
-        by = f" by {', '.join(self.aggregation.keys)}" if self.aggregation.keys else ""
-        lines.append(f"  cuts    {self.aggregation.window}{by}")
-        lines.append(
-            "  computes "
-            + ", ".join(f"{name} = {what.kind}({what.column or ''})" for name, what in self.aggregation.aggregates)
-        )
-        for output in self.outputs:
-            sink = (
-                "the pipeline's own tables" if output.sink is None else type(output.sink).__name__.removesuffix("Sink").lower()
-            )
-            lines.append(f"  gives   {output.name} to {sink}: late rows {output.late}, {output.accumulation.replace('_', ' ')}")
-        return "\n".join(lines)

@@ -7,9 +7,9 @@ from typing import Any
 
 from eventide.model.aggregate import Aggregate
 from eventide.model.policy import Divert, LatePolicy
-from eventide.model.time import duration, show_duration
+from eventide.model.time import span
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
-from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated
+from eventide.model.watermark import Strategy
 from eventide.model.window import Session, Sliding
 from eventide.sources.formats import Format
 
@@ -17,6 +17,7 @@ from eventide.sources.formats import Format
 def words(value: Any) -> str:
     """A value as it stands in a pipeline; different values have different words.
 
+    >>> from eventide.model.watermark import Bounded
     >>> words(Sliding(60_000_000, 60_000_000)), words(Bounded(30_000_000)), words(LatePolicy("accumulate", 300_000_000))
     ('tumbling("1 minute")', 'bounded("30 seconds")', 'accumulate("5 minutes")')
     """
@@ -24,19 +25,9 @@ def words(value: Any) -> str:
         return f"[{', '.join(map(words, value))}]"
     if isinstance(value, str):
         return f'"{value}"'
+    if isinstance(value, Strategy):
+        return value.written
     return _WORDS.get(type(value), repr)(value)
-
-
-def span(time: int | None) -> str:
-    """A span as text that gives the same span when it is read.
-
-    >>> span(90_000_000), span(90_061_000_001), span(None)
-    ('"1 minute 30 seconds"', '"90061000001 us"', 'None')
-    """
-    if time is None:
-        return "None"
-    shown = show_duration(time)
-    return f'"{shown}"' if duration(shown, zero=True) == time else f'"{time} us"'
 
 
 def _call(name: str, *arguments: str, **named: str | None) -> str:
@@ -67,12 +58,11 @@ def _aggregate(what: Aggregate) -> str:
     if what.kind == "custom":
         return _call("aggregate", partial=repr(dict(what.partial)), merge=repr(dict(what.merge)), finish=words(what.finish))
     column = [words(what.column)] if what.column else []
-    return _call(what.kind, *column, *([] if what.share is None else [repr(what.share)]))
-
-
-def _adaptive(strategy: Adaptive) -> str:
-    spans = {"floor": strategy.floor, "ceiling": strategy.ceiling, "step": strategy.step, "start": strategy.start}
-    return _call("adaptive", repr(strategy.quantile), **{name: span(time) for name, time in spans.items()})
+    if what.kind == "exact_quantile" and what.share == 0.5:
+        return _call("median", *column)
+    name, exact = (what.kind.removeprefix("exact_"), "True") if what.kind.startswith("exact_") else (what.kind, None)
+    name, by = (name.removesuffix("_arrived"), '"arrival"') if name.endswith("_arrived") else (name, None)
+    return _call(name, *column, *([] if what.share is None else [repr(what.share)]), by=by, exact=exact)
 
 
 def _format(form: Format) -> str:
@@ -81,20 +71,9 @@ def _format(form: Format) -> str:
     return _call(form.kind, **{name: words(value) for name, value in named.items() if value is not None})
 
 
-def _regression(choice: str) -> str | None:
-    return None if choice == "ignore" else words(choice)
-
-
 _WORDS: dict[type, Callable[[Any], str]] = {
     Sliding: _sliding,
     Session: lambda window: _call("session", span(window.gap)),
-    Bounded: lambda strategy: _call("bounded", span(strategy.bound)),
-    Ascending: lambda _: "ascending()",
-    Punctuated: lambda s: _call(
-        "punctuated", when=words(s.when), value=words(s.value), on_regression=_regression(s.on_regression)
-    ),
-    Custom: lambda s: _call("custom", words(s.value), on_regression=_regression(s.on_regression)),
-    Adaptive: _adaptive,
     LatePolicy: _policy,
     Divert: _divert,
     Every: lambda trigger: _call("every", span(trigger.period)),

@@ -14,7 +14,7 @@ from landing import START
 
 import eventide as ev
 from eventide.engine.run import Run
-from eventide.engine.tables import committed
+from eventide.state.state import committed_files
 from eventide.state.store import Store
 
 SECOND = 1_000_000
@@ -73,7 +73,7 @@ class Feeding:
 
     def said(self, what: str = "panes/out") -> list[dict[str, Any]]:
         store = Store(str(self.root / "state"))
-        files = [store.url(path) for path in sorted(committed(store, what, self.run.ledger))]
+        files = [store.url(path) for path in sorted(committed_files(store, what, self.run.ledger))]
         return pl.concat([pl.read_parquet(f) for f in files], how="diagonal").to_dicts() if files else []
 
     def rows(self) -> dict[str, int]:

@@ -15,6 +15,7 @@ from test_bad_input_of_a_run import Feeding, contents
 
 import eventide as ev
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline as Defined
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.changes import DefinitionChanged, check_definition, describe_definition, refuse_older
@@ -30,7 +31,7 @@ from eventide.wording import words
 
 def test_every_setting_is_classified() -> None:
     """A field that is added to a definition must be given a rule: may it change on existing state?"""
-    known = {Pipeline, Output, Aggregation, Stream, FileSource, KafkaSource, FrameSource}
+    known = {Defined, Output, Aggregation, Stream, FileSource, KafkaSource, FrameSource}
     assert set(RULES) == known and set(_kinds_of(Source)) == {FileSource, KafkaSource, FrameSource}
     for part, rules in RULES.items():
         assert {f.name for f in dataclasses.fields(part)} == {name for name in rules if "." not in name}, part
@@ -63,6 +64,7 @@ def test_values_are_told_as_they_are_written() -> None:
         'session("30 minutes")': ev.session("30 minutes"),
         'bounded("30 seconds")': ev.bounded("30 seconds"),
         "ascending()": ev.ascending(),
+        "processing_time()": ev.processing_time(),
         'punctuated(when="m", value="v", on_regression="fail")': ev.punctuated("m", "v", "fail"),
         'custom("arrival_time")': ev.custom("arrival_time"),
         "drop()": ev.drop(),

@@ -20,7 +20,7 @@ from eventide.model.event import Event
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.policy import ACCUMULATING, DISCARDING, RETRACTING
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
-from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated
+from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, ProcessingTime, Punctuated
 from eventide.model.window import Session, Sliding
 from eventide.testing.streams import Stream, exponential_delay, generate, merged, tailed_delay, uniform_delay
 
@@ -47,6 +47,7 @@ sessions = st.sampled_from([3, 5, 10]).map(Session)
 strategies = st.one_of(
     st.sampled_from([0, 2, 5, 10]).map(Bounded),
     st.just(Ascending()),
+    st.just(ProcessingTime()),
     st.just(Punctuated("m", "v")),
     st.just(Custom("v")),
     st.builds(

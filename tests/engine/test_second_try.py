@@ -16,10 +16,10 @@ from feeding import SECOND, Feeding
 
 import eventide as ev
 from eventide.engine.batch.beginning import FileChanged
-from eventide.engine.tables import _stands
 from eventide.state.archive import files_of
 from eventide.state.journal import JournalError, RecordTaken
 from eventide.state.lease import EXPIRES_AFTER, Lease, StateInUse
+from eventide.state.state import is_committed
 
 
 class Killed(Exception):
@@ -247,10 +247,10 @@ def test_a_straggler_of_a_dead_run_cannot_touch_what_users_read(tmp_path: Path) 
     feeding.open()
     feeding.again("a")
     ledger, panes = feeding.run.ledger, sorted(feeding.run.store.files("panes/totals"))
-    assert len(panes) == 1 and _stands(panes[0], ledger)
+    assert len(panes) == 1 and is_committed(panes[0], ledger)
     late = dead.write_table("panes/totals", 0, "bucket-00000", pl.DataFrame({"n": [1]}))
     assert sorted(feeding.run.store.files("panes/totals")) == sorted([*panes, late])
-    assert not _stands(late, ledger), "written after all by a task of the run that died"
+    assert not is_committed(late, ledger), "written after all by a task of the run that died"
 
 
 class Suspended(Ledgered):

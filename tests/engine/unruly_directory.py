@@ -271,13 +271,13 @@ class Unruly:
     def letters(self) -> list[dict[str, Any]]:
         known = {f"@{attempt}" for _, attempt in self.run.ledger.attempts}
         files = [f for f in (self.root / "state/dead").rglob("*.parquet") if any(attempt in f.name for attempt in known)]
-        found = [row for f in files for row in pl.read_parquet(f).to_dicts() if self._stands(f)]
+        found = [row for f in files for row in pl.read_parquet(f).to_dicts() if self.is_committed(f)]
         return [row for row in found if row["reason"].startswith("the file ")]
 
-    def _stands(self, path: Path) -> bool:
-        from eventide.engine.tables import _stands
+    def is_committed(self, path: Path) -> bool:
+        from eventide.state.state import is_committed
 
-        return _stands(str(path.relative_to(self.root / "state")), self.run.ledger)
+        return is_committed(str(path.relative_to(self.root / "state")), self.run.ledger)
 
     def table(self, name: str) -> Table:
         with sqlite3.connect(self.root / "out.db") as base:

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engine.arrow_types import small
 from eventide.engine.feeds.columnar import arrow_kind
+from eventide.kernel.arrow_types import small
 from eventide.kernel.columns import DEAD
 from eventide.sinks.shape import PaneShape
 from tests.formats.hostile import SIMPLE, Type, json_text, tried

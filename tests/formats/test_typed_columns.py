@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.engine.arrow_types import small_schema
 from eventide.engine.feeds.arrow_rows import rows_of
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.file_chunks import chunks_of
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.text_times import ISO
 from eventide.engine.feeds.typed_columns import in_kind
+from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.watermark import Ascending
 

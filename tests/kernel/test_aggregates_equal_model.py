@@ -25,9 +25,12 @@ EVERY = (
     ("least", model.min("n")), ("most", model.max("f")), ("mean", model.mean("f")), ("var", model.variance("f")),
     ("dev", model.stddev("n")), ("first", model.first("n")), ("last", model.last("t")), ("all", model.collect("t")),
     ("kinds", model.distinct("t")), ("median", model.quantile("n", 0.5)), ("low", model.quantile("n", 0.0)), ("own", OWN),
+    ("middle", model.median("n")), ("share", model.quantile("f", 0.9, exact=True)), ("set", model.set("t")),
+    ("different", model.distinct("n", exact=True)), ("any", model.any("y")), ("every", model.all("y")),
+    ("came first", model.first("n", by="arrival")), ("came last", model.last("t", by="arrival")), ("middle of floats", model.median("f")), ("middle of money", model.median("d")),
 )  # fmt: skip
 SCHEMA: dict[str, Any] = {
-    "k": pl.String(), "n": pl.Int64(), "m": pl.Int64(), "f": pl.Float64(), "d": pl.Decimal(18, 2), "t": pl.String(),
+    "k": pl.String(), "n": pl.Int64(), "m": pl.Int64(), "f": pl.Float64(), "d": pl.Decimal(18, 2), "t": pl.String(), "y": pl.Boolean(),
     TIME: pl.Int64(), ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(),
 }  # fmt: skip
 
@@ -35,7 +38,7 @@ SCHEMA: dict[str, Any] = {
 def a_row(rng: random.Random, offset: int) -> dict[str, Any]:
     return {
         "k": rng.choice(["a", "b", None]), "n": rng.choice([None, -3, 0, 2, 7]), "m": rng.choice([1, 2]),
-        "f": rng.choice([None, -1.5, 0.0, 2.25]), "d": rng.choice([None, Decimal("1.10"), Decimal("-2.35")]), "t": rng.choice(["", "x", "yy", None]),
+        "f": rng.choice([None, -1.5, 0.0, 2.25]), "d": rng.choice([None, Decimal("1.10"), Decimal("-2.35")]), "t": rng.choice(["", "x", "yy", None]), "y": rng.choice([True, False, None]),
         TIME: rng.randrange(3), ARRIVAL: rng.randrange(3), SOURCE: rng.randrange(2), LANE: rng.choice("ab"), OFFSET: offset,
     }  # fmt: skip
 

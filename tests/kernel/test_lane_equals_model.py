@@ -18,14 +18,14 @@ from eventide.model.lane import LaneReading, scan
 from eventide.model.lateness import crossing
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.time import MAX_TIME, MIN_TIME
-from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated, WatermarkRegression
+from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, ProcessingTime, Punctuated, WatermarkRegression
 from eventide.model.window import Session, Sliding
 from eventide.testing.spark import event_chunk
 
 LANE = (0, "a")
 KINDS: dict[str, Any] = {"key": pl.String(), "value": pl.Int64()}
 STRATEGIES = (
-    Bounded(0), Bounded(2), Ascending(), Punctuated("m", "v"), Custom("v"), Adaptive(0.5, 0, 20, 3, 0), Adaptive(0.9, 1, 6, 2, 4)
+    Bounded(0), Bounded(2), Ascending(), ProcessingTime(), Punctuated("m", "v"), Custom("v"), Adaptive(0.5, 0, 20, 3, 0), Adaptive(0.9, 1, 6, 2, 4)
 )  # fmt: skip
 WINDOWS = (Sliding(4, 4), Sliding(4, 2), Sliding(5, 3, 1), Session(2))
 AGGREGATES = (("n", aggregate.count()), ("s", aggregate.sum("value")))
@@ -101,7 +101,9 @@ def test_progress_suspects_and_measures_are_the_models(seed: int) -> None:
         if isinstance(window, Sliding):
             assert got.counts.get("ahead_pairs", 0) == sum(len(window.assign(e.event_time or 0)) for e in sure)
         assert got.counts.get("value_1", 0) == sum(e.row["value"] or 0 for e in sure)
-        assert got.counts.get("in") == len(now) and got.counts.get("dead", 0) == len([e for e in now if e.broken])
+        assert got.counts.get("in") == len(now) and got.counts.get("dead", 0) == len(
+            [e for e in map(source.strategy.timed, now) if e.broken]
+        )
         assert got.counts.get("markers", 0) == len([e for e in now if e.marker and not e.broken])
         for what in measured:
             measured[what] += got.counts.get(what, 0)

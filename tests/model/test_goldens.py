@@ -15,7 +15,7 @@ from eventide.model.policy import accumulate, divert, drop
 from eventide.model.reference import Reference
 from eventide.model.time import instant
 from eventide.model.trigger import PerRow
-from eventide.model.watermark import Ascending, Bounded, Custom
+from eventide.model.watermark import Ascending, Bounded, Custom, ProcessingTime
 from eventide.model.window import Sliding
 from eventide.testing import PaneTable
 from eventide.testing.recipes import (
@@ -146,14 +146,17 @@ def test_the_same_events_by_event_time_and_by_processing_time() -> None:
         (OutputPlan("out"),),
     )
     by_event, by_arrival = Reference(plan), Reference(replace(plan, sources=(SourcePlan(Ascending(), ("0",)),)))
+    declared = Reference(replace(plan, sources=(SourcePlan(ProcessingTime(), ("0",)),)))
     for offset, (_, event_time, arrival, amount) in enumerate(seen):
         event = Event(at(arrival), at(event_time), None, {"amount": amount}, offset=offset)
         by_event.event(event)
         by_arrival.event(replace(event, event_time=event.arrival))
+        declared.event(event)
     by_event.drain()
     by_arrival.drain()
+    declared.drain()
     assert minutes(by_event.panes) == {"08:59": 50, "09:00": 300}
-    assert minutes(by_arrival.panes) == {"09:00": 300, "09:01": 50}
+    assert minutes(by_arrival.panes) == minutes(declared.panes) == {"09:00": 300, "09:01": 50}
 
 
 def test_an_ascending_watermark_closes_the_window_with_what_came_before() -> None:

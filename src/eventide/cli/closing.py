@@ -31,12 +31,11 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
 
 def committed(pipeline: Pipeline) -> Ledger:
     """Where a pipeline stands by what its last run committed: for a run that ended before it had opened anything."""
-    from eventide.state.journal import Journal
     from eventide.state.ledger import Ledger
-    from eventide.state.records import is_local, record_files
+    from eventide.state.records import is_local
+    from eventide.state.state import State
 
-    state = str(pipeline.state)
-    known = Journal(record_files(state)).ledger() if pipeline.state is not None and is_local(state) else None
+    known = State.of(pipeline).committed if pipeline.state is not None and is_local(pipeline.state) else None
     found = known or Ledger()
     found.seat(output.name for output in pipeline.outputs)
     return found

@@ -70,7 +70,7 @@ def relative_to(pipeline: Pipeline, file: str) -> str | None:
     here = Path.cwd()
     if here == Path(file).resolve().parent:
         return None
-    sources = [getattr(source, "path", None) for source in pipeline.aggregation.stream.sources]
+    sources = [getattr(source, "path", None) for source in pipeline.sources]
     paths = [path for path in (*sources, pipeline.state, pipeline.archive) if isinstance(path, str)]
     if any(":" not in path and not os.path.isabs(path) for path in paths):
         return f"relative paths lead from {here}, where the command was given"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.errors import DefinitionError, LossWarning
 from eventide.model.aggregate import ADDITIVE
-from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.policy import ACCUMULATIONS, DISCARDING, RETRACTING, LatePolicy
 from eventide.model.time import show_duration
 from eventide.model.trigger import (
@@ -23,9 +22,9 @@ from eventide.model.trigger import (
 )
 from eventide.model.window import Session, Sliding
 from eventide.redaction import warn_of
+from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
-    from eventide.definition.source import Source
     from eventide.definition.stream import Aggregation
 
 
@@ -35,7 +34,7 @@ class Output:
 
     name: str
     aggregation: Aggregation
-    sink: Any
+    sink: Sink | None
     late: LatePolicy
     early: EarlyTrigger | None
     late_firing: LateTrigger
@@ -106,31 +105,5 @@ class Output:
                 warn_of(
                     f"output {self.name!r}: an allowed lateness of {show_duration(self.late.allowed)} on windows of "
                     f"{show_duration(window.size)} keeps {factor:.0f} times the state. `eventide tune` shows what less would cost.",
-                    LossWarning,
-                )
-
-
-def plan_of(aggregation: Aggregation, outputs: tuple[Output, ...], when_all_idle: str, generation: int) -> Plan:
-    """The meaning of a definition, without its sources and sinks."""
-    return Plan(
-        sources=tuple(SourcePlan(s.watermark, (), s.idle_after) for s in aggregation.stream.sources),
-        window=aggregation.window,
-        aggregates=aggregation.aggregates,
-        outputs=tuple(OutputPlan(o.name, o.late.allowed, o.accumulation, o.early, o.late_firing) for o in outputs),
-        dedupe_within=aggregation.stream.dedupe_within,
-        when_all_idle=when_all_idle,
-        generation=generation,
-    )
-
-
-def warn_of_idleness(sources: tuple[Source, ...], outputs: tuple[Output, ...]) -> None:
-    """The classic silent loss: a lane that comes back after idle_after finds its windows gone."""
-    for source in sources:
-        for output in outputs:
-            if source.idle_after is not None and source.idle_after > output.late.allowed and output.late.may_lose_rows:
-                warn_of(
-                    f"source {source.name!r} may fall idle after {show_duration(source.idle_after)}, but output {output.name!r} allows only "
-                    f"{show_duration(output.late.allowed)}: what a lane brings when it comes back is dropped, up to "
-                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
                     LossWarning,
                 )

@@ -9,13 +9,15 @@ from typing import Any, Self
 from eventide.definition.stream import Stream, Windowed
 from eventide.definition.time_forms import time_form
 from eventide.errors import DefinitionError
-from eventide.model.time import Duration, duration, show_duration
-from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated, Strategy
+from eventide.model.time import Duration, duration
+from eventide.model.watermark import Strategy
 from eventide.model.window import Window
 from eventide.redaction import without_secrets
 
 Transform = Callable[[Any], Any]
 Mapped = Callable[[Any], Any]
+ARRIVAL_TIME = "arrival_time"
+"""What the time of an event is called that goes by its arrival."""
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
@@ -50,10 +52,15 @@ class Source:
             raise DefinitionError(
                 f"source {self.name!r}: event_time is {self.event_time!r}; name the column that says when it happened."
             )
-        if not isinstance(self.watermark, Bounded | Ascending | Punctuated | Custom | Adaptive):
+        if not isinstance(self.watermark, Strategy):
             raise DefinitionError(
                 f'source {self.name!r}: watermark is {self.watermark!r}; use bounded("30 seconds"), ascending(), punctuated(...), '
                 "custom(...) or adaptive(...)."
+            )
+        if self.watermark.by_arrival and self.event_time != ARRIVAL_TIME:
+            raise DefinitionError(
+                f"source {self.name!r}: event_time is {self.event_time!r}, but {self.watermark.written} puts rows into windows by when they "
+                f'arrived. Say so, event_time="{ARRIVAL_TIME}", or give a watermark of event time, such as bounded("30 seconds").'
             )
         if self.time_unit not in UNITS:
             raise DefinitionError(
@@ -118,24 +125,7 @@ class Source:
         return Stream((self,))
 
     def __str__(self) -> str:
-        return f"{self.name} (event time {self.event_time}, {describe(self.watermark)})"
-
-
-def describe(strategy: Strategy) -> str:
-    """A strategy in words.
-
-    >>> describe(Bounded(30_000_000))
-    'at most 30 seconds out of order'
-    """
-    if isinstance(strategy, Bounded):
-        return f"at most {show_duration(strategy.bound)} out of order"
-    if isinstance(strategy, Ascending):
-        return "in order"
-    if isinstance(strategy, Punctuated):
-        return f"markers where {strategy.when}"
-    if isinstance(strategy, Custom):
-        return f"watermark {strategy.value}"
-    return f"adaptive to {strategy.quantile:.1%} of its disorder, at most {show_duration(strategy.ceiling)}"
+        return f"{self.name} (event time {self.event_time}, {self.watermark})"
 
 
 def idle(name: str, idle_after: Duration | None) -> int | None:

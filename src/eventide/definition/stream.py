@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.definition.output import Output
 from eventide.errors import DefinitionError
+from eventide.kernel.kinds import KINDS
 from eventide.model.aggregate import Aggregate
 from eventide.model.policy import ACCUMULATING, RETRACTING, LatePolicy
 from eventide.model.time import Duration, duration
 from eventide.model.trigger import PER_BATCH, EarlyTrigger, LateTrigger
 from eventide.model.window import Session, Sliding, Window
+from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
     from eventide.definition.source import Source
 
 OURS = "__"
-
-COMPUTED = frozenset({
-    "count", "sum", "min", "max", "mean", "variance", "stddev", "first", "last", "distinct", "quantile", "collect", "custom",
-})  # fmt: skip
-"""The aggregates that the kernel computes; the model defines more."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Stream:
             raise DefinitionError(
                 'dedupe() names no column; say which columns make two events the same, as in dedupe("txn_id", …).'
             )
-        self._known(keys, "dedupe")
+        self.refuse_unknown(keys, "dedupe")
         return replace(self, dedupe_keys=keys, dedupe_within=duration(within, what="dedupe(within=…)"))
 
     def window(self, window: Window, by: str | tuple[str, ...] | list[str] = ()) -> Windowed:
@@ -52,10 +49,11 @@ class Stream:
         if not isinstance(window, Sliding | Session):
             raise DefinitionError(f'window({window!r}): use tumbling("1 minute"), sliding(…) or session(…).')
         keys = (by,) if isinstance(by, str) else tuple(by)
-        self._known(keys, "by")
+        self.refuse_unknown(keys, "by")
         return Windowed(self, window, keys)
 
-    def _known(self, columns: tuple[str, ...], where: str) -> None:
+    def refuse_unknown(self, columns: tuple[str, ...], where: str) -> None:
+        """Refuse columns that a source is known not to have, and names that are kept for ours."""
         for source in self.sources:
             for column in columns:
                 if source.columns is not None and not (source.transforms or source.maps) and column not in source.columns:
@@ -86,12 +84,12 @@ class Windowed:
                 raise DefinitionError(f'agg({name}={what!r}): give an aggregate, such as sum("amount") or count().')
             if name in self.keys:
                 raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
-            if what.where is not None or what.kind not in COMPUTED:
+            if what.where is not None or what.kind not in KINDS:
                 raise DefinitionError(
                     f"agg({name}=…): {'where=' if what.where is not None else what.kind} is defined, but not computed on Spark yet: "
-                    f"the results would miss it. Computed are {', '.join(sorted(COMPUTED))}, without where=."
+                    f"the results would miss it. Computed are {', '.join(sorted(KINDS))}, without where=."
                 )
-            self.stream._known(what.columns, f"agg({name}=…)")
+            self.stream.refuse_unknown(what.columns, f"agg({name}=…)")
         return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
 
 
@@ -107,7 +105,7 @@ class Aggregation:
     def to(
         self,
         name: str,
-        sink: Any = None,
+        sink: Sink | None = None,
         *,
         late: LatePolicy,
         early: EarlyTrigger | None = None,

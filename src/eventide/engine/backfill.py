@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-import polars as pl
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
-from eventide.definition.stream import Aggregation, Stream
+from eventide.engine.feeds.projection import named_in
 from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
 from eventide.engine.spark_session import session_for
@@ -19,11 +18,12 @@ from eventide.engine.tables import archived
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
-from eventide.model.watermark import Custom, Punctuated
 from eventide.sinks.shape import named_aside
 from eventide.sources.frame import FrameSource
-from eventide.state.journal import Journal
-from eventide.state.records import record_files
+from eventide.state.state import State
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 REPLAYED = {
     **{f"_{place}": f"archived_{place}" for place in ("arrival", "lane", "offset", "event_time")},
@@ -33,33 +33,36 @@ REPLAYED = {
 """The archive's columns as a replay reads them: late rows carry their place under the archive's own names, so that here it goes by others."""
 
 
+Defined = TypeVar("Defined", bound=Pipeline)
+
+
 @dataclass
-class Backfill:
+class Backfill(Generic[Defined]):
     """What a backfill gave; its tables are read like those of a live run."""
 
-    pipeline: Any
+    pipeline: Defined
     rows: dict[str, int]
     outputs: dict[str, dict[str, int]]
 
 
 def backfill(
-    pipeline: Any,
-    history: Any,
-    spark: Any,
+    pipeline: Defined,
+    history: DataFrame | dict[str, DataFrame] | None,
+    spark: SparkSession | None,
     state: str,
     *,
     arrival: str | None = None,
     lane: str | None = None,
     offset: str | None = None,
     deliver: bool | Sequence[str] = False,
-) -> Backfill:
+) -> Backfill[Defined]:
     """Run a definition over a static DataFrame (or one for each source, by name) in a state directory of its own.
 
     The sinks hear of it only with `deliver`, all of them or those of the outputs that it names: then its results take the place of those
     that are final in the live run.
     """
     session = session_for(pipeline, spark)
-    sources = pipeline.aggregation.stream.sources
+    sources = pipeline.sources
     only = None if isinstance(deliver, bool) else [deliver] if isinstance(deliver, str) else deliver
     superseding = Superseding.of(pipeline, from_archive=history is None, only=only) if deliver else None
     if history is None:
@@ -73,7 +76,7 @@ def backfill(
     return _run(pipeline, replaced, session, state, superseding)
 
 
-def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
+def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource, ...]:
     """The sources as the archive has them: transformed already, in the places and with the event times that the live run gave them.
 
     A source's own time column would not do: sources that are merged keep only the columns that they share, and a dead letter may have
@@ -82,22 +85,20 @@ def from_archive(pipeline: Any, session: Any) -> tuple[FrameSource, ...]:
     kept = archived(pipeline, session)
     known = _known_lanes(pipeline)
     found = []
-    for source in pipeline.aggregation.stream.sources:
+    for source in pipeline.sources:
         place = named_aside("_source", kept.columns)
         renamed = {named_aside(name, kept.columns): replayed for name, replayed in REPLAYED.items()}
         rows = kept.where(kept[place] == source.name).withColumnsRenamed(renamed).drop(place)
         _refuse_lost_columns(source, rows.columns)
         static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
-        found.append(replace(static, event_time="archived_event_time", transforms=(), maps=()))
+        time = source.event_time if source.watermark.by_arrival else "archived_event_time"
+        found.append(replace(static, event_time=time, transforms=(), maps=()))
     return tuple(found)
 
 
 def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
     """A watermark that markers or an expression say cannot be said again without the columns that it is read from."""
-    if not isinstance(source.watermark, Punctuated | Custom):
-        return
-    texts = [source.watermark.value, *([source.watermark.when] if isinstance(source.watermark, Punctuated) else [])]
-    read = {name for text in texts for name in pl.sql_expr(text).meta.root_names()}
+    read = named_in(source.watermark.expressions)
     lost = sorted(read - {*kept, "arrival_time"})
     if lost:
         raise DefinitionError(
@@ -107,8 +108,8 @@ def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
 
 
 def _run(
-    pipeline: Any, replaced: tuple[FrameSource, ...], session: Any, state: str, superseding: Superseding | None
-) -> Backfill:
+    pipeline: Defined, replaced: tuple[FrameSource, ...], session: SparkSession, state: str, superseding: Superseding | None
+) -> Backfill[Defined]:
     over = _over(pipeline, replaced, state)
     run = Run(over, session, state, numbered=superseding.take if superseding else None)
     run.open()
@@ -121,27 +122,28 @@ def _run(
         run.close()
 
 
-def _known_lanes(pipeline: Any) -> dict[str, list[str]]:
+def _known_lanes(pipeline: Pipeline) -> dict[str, list[str]]:
     """The lanes that the live run has waited for from its start, where it left a journal."""
-    facts = Journal(record_files(str(pipeline.state))).definition() if pipeline.state is not None else None
-    return facts["lanes"] if facts is not None else {}
+    return State.of(pipeline).lanes if pipeline.state is not None else {}
 
 
 def _static(
-    source: Any, frame: Any, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
+    source: Source, frame: DataFrame, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
 ) -> FrameSource:
     column = lane or (source.lane if isinstance(source, FrameSource) else None)
+    shared = {field.name: getattr(source, field.name) for field in fields(Source)}
+    shared |= {"arrival": arrival or source.arrival}
+    shared |= {"max_skew": None}  # history's arrivals have been lowered already, or are not measured by today's clock
     return FrameSource(
-        name=source.name, event_time=source.event_time, watermark=source.watermark, idle_after=source.idle_after,
-        arrival=arrival or source.arrival, time_unit=source.time_unit, time_zone=source.time_zone, time_format=source.time_format, max_ahead=source.max_ahead, transforms=source.transforms,
-        max_skew=None,  # history's arrivals have been lowered already, or are not measured by today's clock
-        maps=source.maps,
-        frame=frame, lane=column, offset=offset or getattr(source, "offset", None),
+        **shared,
+        frame=frame,
+        lane=column,
+        offset=offset or getattr(source, "offset", None),
         lanes=tuple(known if known is not None else _lanes_in(frame, column)),
-    )  # fmt: skip
+    )
 
 
-def _lanes_in(frame: Any, column: str | None) -> list[str]:
+def _lanes_in(frame: DataFrame, column: str | None) -> list[str]:
     """Without a live run to go by, W waits for every lane that the history has."""
     if column is None:
         return []
@@ -155,15 +157,16 @@ def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
     )
 
 
-def _over(pipeline: Any, sources: tuple[FrameSource, ...], state: str) -> Any:
-    from eventide.pipeline import Pipeline
-
+def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
     old = pipeline.aggregation
-    stream = Stream(sources, old.stream.dedupe_keys, old.stream.dedupe_within)
-    aggregation = Aggregation(stream, old.window, old.keys, old.aggregates)
+    aggregation = replace(old, stream=replace(old.stream, sources=sources))
     outputs = tuple(replace(o, aggregation=aggregation) for o in without_sinks(pipeline.outputs))
-    return Pipeline(
-        pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle,
-        buckets=pipeline.buckets, generation=pipeline.generation + 1,
-        measure=False if pipeline.measure is None else pipeline.measure or True,
-    )  # fmt: skip
+    return replace(
+        pipeline,
+        outputs=outputs,
+        state=state,
+        generation=pipeline.generation + 1,
+        dead_letter_sink=None,
+        archive=None,
+        archive_format="parquet",
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.feeds.projection import computed_with
 from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of
 from eventide.errors import EventideError
@@ -29,7 +30,7 @@ class DefinitionChanged(EventideError):
 
 
 def describe_definition(
-    pipeline: Any, kinds: dict[str, pl.DataType], lanes: dict[str, list[str]], buckets: int
+    pipeline: Pipeline, kinds: dict[str, pl.DataType], lanes: dict[str, list[str]], buckets: int
 ) -> dict[str, Any]:
     """The facts of a definition that its state depends on."""
     aggregation = pipeline.aggregation

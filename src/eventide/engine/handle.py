@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.gate import TOLD
+from eventide.engine.report import BatchReport
 from eventide.engine.run import Run
 from eventide.engine.spark_compat import refuse_offset_format, refuse_without
 from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
@@ -18,12 +21,17 @@ class StoppedBeforeTheEnd(EventideError):
     """A query that was to read its input to the end was stopped from outside before it had."""
 
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
 @dataclass
 class Handle:
     """Wait for it, stop it, ask how far it is."""
 
     run: Run
-    query: Any
+    query: StreamingQuery | None
     """Spark's query; None where nothing but the end of the input is left to be delivered."""
     drain: bool = False
     seen: dict[int, Any] = field(default_factory=dict)
@@ -34,13 +42,13 @@ class Handle:
     @classmethod
     def start(
         cls,
-        pipeline: Any,
-        spark: Any = None,
+        pipeline: Pipeline,
+        spark: SparkSession | None = None,
         *,
         available_now: bool = False,
         drain: bool = False,
         interval: str = "1 second",
-        on_progress: Any = None,
+        on_progress: Callable[[BatchReport], None] | None = None,
     ) -> Handle:
         """Open everything, then start the query."""
         if pipeline.state is None:
@@ -70,7 +78,8 @@ class Handle:
         """Wait until it ends; with seconds, at most so long. What killed it is raised here."""
         try:
             if self.query is not None and not self._closed:
-                ended = self.query.awaitTermination(seconds) if seconds is not None else self.query.awaitTermination() or True
+                query = self.query
+                ended = query.awaitTermination(seconds) if seconds is not None else query.awaitTermination() or True  # type: ignore[arg-type]
                 if not ended:
                     return False
             with self._closing:
@@ -100,7 +109,7 @@ class Handle:
             threading.Thread(target=self.stop, name="stop", daemon=True).start()
             return
         self.run.gate.shut()
-        died = None
+        died: Exception | None = None
         try:
             if self.query is not None:
                 died = self.query.exception()  # before it is stopped: what the stop itself interrupts is no failure

@@ -6,15 +6,14 @@ remove. Where nobody can tell, only batches that are committed are cleared, and 
 
 from __future__ import annotations
 
-from typing import Any
-
+from eventide.definition.pipeline import Pipeline
 from eventide.lateness.measured import LATENESS
 from eventide.state.archive import clear_uncommitted
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store, attempt_in
 
 
-def clear_leftovers(pipeline: Any, store: Store, generation: int, ledger: Ledger) -> None:
+def clear_leftovers(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger) -> None:
     """Remove what the committed batches do not consist of; of what users read, only that of the last batch, where it is cheap to find."""
     _clear_parts(store, ledger)
     told = [f"{kind}/{output.name}" for kind in ("panes", "late") for output in pipeline.outputs]
@@ -25,7 +24,7 @@ def clear_leftovers(pipeline: Any, store: Store, generation: int, ledger: Ledger
         clear_uncommitted(pipeline.archive, generation, ledger)
 
 
-def clear_tries(pipeline: Any, store: Store, generation: int, ledger: Ledger, begun: bool) -> None:
+def clear_tries(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger, begun: bool) -> None:
     """Remove what is there of the batch after the last committed one, when whoever tried it is known to be gone.
 
     Of a batch that was begun sinks may have parts: should it never be finished, its panes say which.

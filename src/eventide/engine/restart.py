@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import EventideError
+from eventide.log import note
 from eventide.state.journal import Journal, LocalFiles
 from eventide.state.lease import Lease
 from eventide.state.records import is_local
 
-if TYPE_CHECKING:
-    from eventide.pipeline import Pipeline
+Defined = TypeVar("Defined", bound=Pipeline)
 
 
 class CannotStartOver(EventideError):
     """The state directory cannot be set aside from here."""
 
 
-def start_over(pipeline: Pipeline) -> tuple[Pipeline, Path | None]:
+def start_over(pipeline: Defined) -> tuple[Defined, Path | None]:
     """The pipeline in its next generation, and where the old state was put (None: there was none)."""
     state = str(pipeline.state)
     if not is_local(state):
@@ -34,4 +36,5 @@ def start_over(pipeline: Pipeline) -> tuple[Pipeline, Path | None]:
     if aside.exists():
         raise CannotStartOver(f"{aside} exists already; move it away first, so that nothing is overwritten.")
     files.root.rename(aside)
-    return pipeline.with_generation(facts["generation"] + 1), aside
+    note(__name__, "state set aside", pipeline=pipeline.name, state=state, aside=aside)
+    return replace(pipeline, generation=facts["generation"] + 1), aside

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.beginning import Beginning
 from eventide.engine.batch.bucket_task import finished_kinds, late_rows
 from eventide.engine.batch.deliver import Deliverer, pane_shape
@@ -25,7 +26,6 @@ from eventide.engine.changes import (
     refuse_older,
     refuse_unfinished,
 )
-from eventide.engine.feeds.file_faults import refuse_bad_files
 from eventide.engine.feeds.frame import warn_of_batches
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.observer import tell
@@ -42,19 +42,22 @@ from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.wholeness import lost_beginnings
 from eventide.engine.witnesses import settle, witnesses_of
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SOURCE, TIME
-from eventide.kernel.judge import W
+from eventide.kernel.place import DEAD_LETTERS, REFUSED, arrow_schema
+from eventide.log import note
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
-from eventide.sinks.shape import INSTANT, PaneShape
-from eventide.sources.files import FileSource
+from eventide.sinks.shape import PaneShape
 from eventide.state.generations import NONE, note_waiting, refuse_outranked
 from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
 from eventide.state.records import proven_files
 from eventide.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 Hook = Callable[[str], None]
 """Called at named points of a batch; tests kill the process there."""
@@ -68,8 +71,8 @@ def no_hook(point: str) -> None:
 class Run:
     """One run of a pipeline on one state directory."""
 
-    pipeline: Any
-    spark: Any
+    pipeline: Pipeline
+    spark: SparkSession
     state: str
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
@@ -77,7 +80,7 @@ class Run:
     workers: Callable[[], None] = lambda: None
     """Asked before a batch is read: raises why the workers cannot do their part."""
     gate: Gate = field(default_factory=Gate)
-    query: Any = None
+    query: StreamingQuery | None = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
     """Gives a fresh state its generation, by the shapes of its outputs; without it, it is the next above all that stand."""
 
@@ -97,7 +100,7 @@ class Run:
 
     def _open(self) -> None:
         definition = self.pipeline
-        self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
+        self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.sources)]
         self.kinds = common_kinds(self.feeds, definition.aggregation)
         stored, last = self.journal.definition(), self.journal.last()
         self._known = self.journal.definitions
@@ -133,6 +136,7 @@ class Run:
         if self.lease.alone:
             begun = self.journal.begun(self.ledger.batch + 1) is not None
             clear_tries(self.pipeline, self.store, self.generation, self.ledger, begun)
+        note(__name__, "run opened", pipeline=definition.name, state=self.state, generation=self.generation, batch=before.batch)
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -149,7 +153,7 @@ class Run:
 
     def _shape(self, facts: dict[str, Any]) -> BoundPlan:
         definition = self.pipeline
-        sources = definition.aggregation.stream.sources
+        sources = definition.sources
         return BoundPlan(
             self._plan(facts),
             definition.aggregation.keys,
@@ -179,7 +183,7 @@ class Run:
         for output in self.pipeline.outputs:
             late = _late_schema(self.kinds)
             self.deliverer.open(output, self.shapes[output.name], late, withheld=output.name in waiting)
-        self.deliverer.open_dead(self.pipeline.dead_letter_sink, DEAD_SCHEMA)
+        self.deliverer.open_dead(self.pipeline.dead_letter_sink, arrow_schema(DEAD_LETTERS))
 
     def _claim_sinks(self) -> None:
         """Sinks note the generation before its first result, once the state has noted it."""
@@ -187,7 +191,7 @@ class Run:
             if isinstance(outlet.output.sink, TableSink) and not outlet.withheld:
                 outlet.output.sink.claim(name, outlet.shape, self.generation)
 
-    def start(self, *, available_now: bool = False, interval: str = "1 second") -> Any:
+    def start(self, *, available_now: bool = False, interval: str = "1 second") -> StreamingQuery:
         """Start Spark's query; gives it."""
         refuse_without_s3a(self.spark, self.state)
         self._check_checkpoint()
@@ -222,11 +226,11 @@ class Run:
         """The end of the input: a last batch without rows, which closes every window. The state is finished with it."""
         return self.batch(None, self.ledger.batch + 1, drain=True)
 
-    def _on_batch(self, frame: Any, number: int) -> None:
+    def _on_batch(self, frame: DataFrame, number: int) -> None:
         with self.gate.batch(lambda: self.query is not None and not self.query.isActive):
             self._next_batch(frame, number)
 
-    def _next_batch(self, frame: Any, number: int) -> None:
+    def _next_batch(self, frame: DataFrame, number: int) -> None:
         if number <= self.ledger.batch:
             return
         if number > self.ledger.batch + 1:
@@ -248,9 +252,10 @@ class Run:
                 "over with a new generation: eventide run FILE --start-over."
             )
 
-    def batch(self, frame: Any, number: int, *, drain: bool = False) -> BatchResult:
+    def batch(self, frame: DataFrame | None, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
         self.lease.check()
+        was = self.ledger.rows["in"]
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
         self.hook("begin")
@@ -275,6 +280,15 @@ class Run:
         self._clear_leftovers()
         self.journal.tidy(number)
         self._settle_witnesses([path for account in accounts for path in account.witnessed])
+        rows = result.ledger.rows["in"] - was
+        note(
+            __name__,
+            "batch committed",
+            batch=number,
+            rows=rows,
+            watermark=self.ledger.frontier.watermark,
+            again=begun is not None,
+        )
         if self.on_progress is not None:
             self.on_progress(report(self, result, beginning.clock))
         return result
@@ -285,7 +299,7 @@ class Run:
             self.journal.define(self.definition, self._known)
             self._defined = True
 
-    def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
+    def _begin(self, frame: DataFrame | None, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
         """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""
         read = self.feeds if frame is not None else []  # the end of the input brings no rows
         where = places(self.feeds)
@@ -317,7 +331,9 @@ class Run:
         for feed in self.feeds:
             feed.check_same(memory.get(feed.source.name, {}))
 
-    def _read(self, frame: Any, number: int, beginning: Beginning, *, again: bool) -> tuple[list[LaneAccount], Beginning]:
+    def _read(
+        self, frame: DataFrame | None, number: int, beginning: Beginning, *, again: bool
+    ) -> tuple[list[LaneAccount], Beginning]:
         """The accounts of the lanes, and what decides the batch with the files in it that could not be read."""
         if frame is None:
             return [], beginning
@@ -330,8 +346,7 @@ class Run:
             beginning.check_faults(number, landed)
             return beginning
         for feed in self.feeds:
-            if isinstance(feed.source, FileSource) and feed.source.on_bad_file == "stop":
-                refuse_bad_files(feed.source.name, landed.get(feed.index, []))
+            feed.refuse_bad(landed.get(feed.index, []))
         return replace(beginning, landed=landed)
 
     def _settle_witnesses(self, written: list[str] | None = None) -> None:
@@ -361,6 +376,7 @@ class Run:
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
+        note(__name__, "run closed", pipeline=self.pipeline.name, state=self.state)
         if self.ledger.batch > self.resumed_at:
             keep_classes()
         try:
@@ -379,19 +395,4 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
 
 
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
-    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), W: pl.Int64()}
-    ends = {MISSED_FIRST: pl.Int64(), MISSED_LAST: pl.Int64()}
-    return late_rows(pl.DataFrame(schema={**kinds, **own, **ends}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-
-
-_DEAD_FIELDS: dict[str, pa.DataType] = {
-    "source": pa.int64(),
-    "lane": pa.string(),
-    "offset": pa.int64(),
-    "arrival": INSTANT,
-    "event_time": INSTANT,
-    "reason": pa.string(),
-    "raw": pa.binary(),
-    "generation": pa.int64(),
-}
-DEAD_SCHEMA = pa.schema(_DEAD_FIELDS)
+    return late_rows(pl.DataFrame(schema={**kinds, **REFUSED}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema

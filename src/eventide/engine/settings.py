@@ -9,10 +9,11 @@ from operator import attrgetter
 from typing import Any
 
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.model.policy import LatePolicy
-from eventide.pipeline import Pipeline
+from eventide.model.time import span
 from eventide.redaction import masked
 from eventide.sources.delta import DeltaRows
 from eventide.sources.files import FileSource
@@ -20,7 +21,7 @@ from eventide.sources.frame import FrameSource
 from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
 from eventide.storage.address import for_arrow, is_local
-from eventide.wording import span, words
+from eventide.wording import words
 
 FREE, NEW, REFUSED, PARTS = "free", "needs a new generation", "refused", "by its parts"
 UNSEEN: Callable[[Any], str] | None = None
@@ -51,7 +52,7 @@ def _admitting(policy: LatePolicy) -> str:
     return "divert()" if policy.name == "divert" else words(replace(policy, refused=None))
 
 
-def _source(frame: Any) -> str:
+def _source(frame: object) -> str:
     """A DataFrame that is opened by one of our own values, by that value; of others nothing can be said."""
     if isinstance(frame, DeltaRows):
         return f"delta_table({place(frame.path)})"
@@ -145,7 +146,7 @@ RULES: dict[type, dict[str, Rule]] = {
 def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Every setting that can be compared, in the user's words, by the part that it is a setting of."""
     found = {"pipeline": _said(pipeline), "stream": {**_said(pipeline.aggregation), **_said(pipeline.aggregation.stream)}}
-    for source in pipeline.aggregation.stream.sources:
+    for source in pipeline.sources:
         found[f"source {source.name!r}"] = _said(source)
     for output in pipeline.outputs:
         found[f"output {output.name!r}"] = _said(output)
@@ -164,8 +165,8 @@ def rule_of(part: str, kind: str, setting: str) -> Rule:
 _KINDS: dict[str, type[Source]] = {kind.__name__: kind for kind in (FileSource, KafkaSource, FrameSource)}
 
 
-def _said(part: Any) -> dict[str, str]:
-    rules = RULES[type(part)]
+def _said(part: object) -> dict[str, str]:
+    rules = next(RULES[kind] for kind in type(part).__mro__ if kind in RULES)
     said = {
         name: rule.words(attrgetter(name)(part))
         for name, rule in rules.items()

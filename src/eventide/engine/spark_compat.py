@@ -12,6 +12,9 @@ from eventide.engine.java import SparkUnavailable
 from eventide.errors import DefinitionError, EventideError
 from eventide.storage.address import scheme_of
 
+Java = Any
+"""An object of the JVM, as py4j hands it over: Python knows nothing of its type."""
+
 
 class SparkUnsupported(EventideError):
     """This Spark has no counterpart of something that a pipeline needs."""

@@ -6,16 +6,20 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.class_archive import ClassArchive
 from eventide.engine.connectors import jars_of
 from eventide.engine.given_settings import given_settings, is_submitted
 from eventide.engine.java import SparkUnavailable, show_java
 from eventide.engine.s3a import s3a_settings
-from eventide.engine.spark_compat import line_of
+from eventide.engine.spark_compat import line_of, packages_of
 from eventide.engine.worker import check_workers
 from eventide.errors import EventideError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class SparkGone(EventideError):
@@ -41,7 +45,7 @@ def local_session(
     jars: Iterable[str] = (),
     conf: Mapping[str, str] | None = None,
     record: bool = False,
-) -> Any:
+) -> SparkSession:
     """A session with quiet defaults, on all cores of this machine unless told otherwise; one that runs already is used as it is.
 
     `packages` are fetched once and handed over as files, unless `jars` names them by path; `conf` is Spark's own and wins over the defaults,
@@ -137,7 +141,7 @@ def _listed(text: str, between: str) -> list[str]:
     return [part for part in text.split(between) if part]
 
 
-def _started(settings: Mapping[str, str]) -> Any:
+def _started(settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
@@ -153,22 +157,24 @@ def _started(settings: Mapping[str, str]) -> Any:
         ) from error
 
 
-def session_for(pipeline: Any, given: Any = None) -> Any:
+def session_for(pipeline: Pipeline, given: SparkSession | None = None) -> SparkSession:
     """The session that a pipeline's history is read on: the user's own, or one with what its sources need; its workers are known to be able."""
     session = unchecked_session(pipeline, given)
     check_workers(session)
     return session
 
 
-def unchecked_session(pipeline: Any, given: Any = None, *, record: bool = False) -> Any:
+def unchecked_session(pipeline: Pipeline, given: SparkSession | None = None, *, record: bool = False) -> SparkSession:
     """The same before anybody has asked its workers."""
     if given is None:
-        return local_session(pipeline.packages(), name=pipeline.name, record=record)
+        return local_session(
+            packages_of(pipeline.sources, (pipeline.state, pipeline.archive)), name=pipeline.name, record=record
+        )
     refuse_connect(given)
     return given
 
 
-def hush(spark: Any) -> None:
+def hush(spark: SparkSession) -> None:
     """Spark's Python side prints and logs tracebacks of its own when the JVM ends; what that means is told elsewhere, once."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.module not in ("java_gateway", "clientserver"))
@@ -178,7 +184,7 @@ def hush(spark: Any) -> None:
         server.handle_error = lambda *about: None if isinstance(sys.exc_info()[1], EOFError) else told(*about)
 
 
-def refuse_connect(spark: Any) -> None:
+def refuse_connect(spark: SparkSession) -> None:
     """Spark Connect has no JVM gateway and no RDDs, which the engine needs."""
     if "connect" in type(spark).__module__:
         raise SparkUnavailable(

@@ -11,20 +11,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.definition.output import Output
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.deliver import Deliverer, Outlet
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.feeds.feed import Feed
-from eventide.engine.results import Results, earlier, withdrawals
-from eventide.engine.tables import committed
 from eventide.engine.wholeness import whole_from
+from eventide.log import note
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
-from eventide.sinks.base import Delivery, Held, Span, TableSink
+from eventide.sinks.base import Delivery, Held, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.archive import newest_generation
 from eventide.state.generations import NONE, fits, of_states, standing
 from eventide.state.ledger import Ledger
+from eventide.state.results import Results, earlier, withdrawals
+from eventide.state.state import committed_files
 from eventide.state.store import Store
 from eventide.storage.files import RecordFiles
 
@@ -63,7 +65,7 @@ class Succession:
                 continue
             check()
             delivery = deliverer.facts(name, result, clock)
-            files = [*committed(self.store, f"panes/{name}", _before(ledger)), *result.panes[name]]
+            files = [*committed_files(self.store, f"panes/{name}", _before(ledger)), *result.panes[name]]
             own = Results(self.store, tuple(files), outlet.shape)
             if outlet.withheld:
                 self._replace(outlet, own, delivery)
@@ -74,6 +76,7 @@ class Succession:
     def _replace(self, outlet: Outlet, own: Results, delivery: Delivery) -> None:
         """Readers see these results instead of all that stood; sinks that cannot be asked get a retract for each of those first."""
         sink, name = outlet.output.sink, outlet.output.name
+        assert sink is not None  # who has none is passed over
         if isinstance(sink, TableSink):
             sink.replace(name, outlet.shape, self.generation, own, delivery)
             outlet.panes = sink.open(name, outlet.shape)
@@ -83,6 +86,7 @@ class Succession:
             outlet.panes = sink.open(name, outlet.shape)
             outlet.panes.deliver(own.inserts(), delivery)
         outlet.withheld = False
+        note(__name__, "results replaced", output=name, generation=self.generation)
 
     def _due(self, name: str, ledger: Ledger) -> bool:
         """Whether W has passed the end of a window since older results were last withdrawn."""
@@ -94,6 +98,7 @@ class Succession:
     def _withdraw(self, outlet: Outlet, own: Results, delivery: Delivery, whole: int) -> bool:
         """Withdraw older results of windows that have closed here with nothing in them; says whether there are later ones."""
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
+        assert sink is not None
         first = own.first_start()
         span = Span(whole if first is None else max(whole, first), None if mark == MAX_TIME else mark)
         if isinstance(sink, TableSink):
@@ -105,7 +110,7 @@ class Succession:
         self.withdrawn[name] = mark or 0
         return more
 
-    def _tell(self, sink: Any, older: Results, span: Span, kept: set[str], delivery: Delivery) -> bool:
+    def _tell(self, sink: Sink, older: Results, span: Span, kept: set[str], delivery: Delivery) -> bool:
         """Send a retract for each older result inside a span; says whether there are such results in windows that end later."""
         writer = sink.open(delivery.output, older.shape)
         try:
@@ -119,7 +124,7 @@ class Succession:
         return all_of_them > told
 
 
-def first_facts(pipeline: Any, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
+def first_facts(pipeline: Pipeline, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
     """The generation of a fresh state, above all that stand in sinks, in states set aside and in the archive, which keeps each by its number.
 
     And which outputs wait to replace what stands in their sinks.

@@ -7,27 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.definition.output import Output
-from eventide.engine.results import Results, keep_backfilled, told_by, withdrawals
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.run import Run
-from eventide.engine.tables import committed
 from eventide.errors import DefinitionError
 from eventide.model.policy import DISCARDING
 from eventide.model.time import MAX_TIME, plus
 from eventide.model.window import Session
-from eventide.sinks.base import Delivery, Span, TableSink
+from eventide.sinks.base import Delivery, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import NONE, of_states, standing, take
-from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
-from eventide.state.store import Store
+from eventide.state.results import Results, keep_backfilled, told_by, withdrawals
+from eventide.state.state import State, committed_files
 
 
 @dataclass(frozen=True)
 class Superseding:
     """The live run as it stood when the backfill began: what is final then is final for ever."""
 
-    pipeline: Any
+    pipeline: Pipeline
+    state: State
     facts: dict[str, Any]
     ledger: Ledger
     from_archive: bool
@@ -35,12 +34,12 @@ class Superseding:
     """Those whose sinks hear of it."""
 
     @classmethod
-    def of(cls, pipeline: Any, *, from_archive: bool, only: Iterable[str] | None = None) -> Superseding:
+    def of(cls, pipeline: Pipeline, *, from_archive: bool, only: Iterable[str] | None = None) -> Superseding:
         """Look at the live run; one that has not caught up yet has nothing to be superseded. `only`: the names of some outputs."""
         outputs = _asked(pipeline, only)
-        journal = None if pipeline.state is None else Journal(record_files(str(pipeline.state)))
-        facts, ledger = (None, None) if journal is None else (journal.definition(), journal.ledger())
-        if facts is None or ledger is None:
+        state = None if pipeline.state is None else State.of(pipeline)
+        facts, ledger = (None, None) if state is None else (state.definition, state.committed)
+        if state is None or facts is None or ledger is None:
             raise DefinitionError(
                 f"pipeline {pipeline.name!r} has no live run whose results a backfill could replace: nothing is committed in {pipeline.state}. "
                 "Run it first, or leave deliver=True away and read the backfill's own tables."
@@ -51,14 +50,13 @@ class Superseding:
                 f"generation {facts['generation']} of pipeline {pipeline.name!r} has not caught up yet, so that readers of {', '.join(waiting)} see "
                 "an older one of another shape. Let it catch up first: eventide run FILE --until-caught-up."
             )
-        return cls(pipeline, facts, ledger, from_archive, outputs)
+        return cls(pipeline, state, facts, ledger, from_archive, outputs)
 
     def take(self, shapes: dict[str, PaneShape]) -> int:
         """A generation above all that stand, written down in the live state before anything is delivered."""
-        files = record_files(str(self.pipeline.state))
         held = standing(self.pipeline.outputs, shapes)
-        known = [NONE, self.facts["generation"], of_states(files, str(self.pipeline.state))]
-        return take(files, max([*known, *(stands.generation for stands in held.values())]))
+        known = [NONE, self.facts["generation"], of_states(self.state.files, self.state.path)]
+        return take(self.state.files, max([*known, *(stands.generation for stands in held.values())]))
 
     def deliver(self, run: Run) -> None:
         """Hand over the results of windows that are final in the live run, and withdraw what it holds of them beside these."""
@@ -68,10 +66,10 @@ class Superseding:
             if output.sink is None or mark is None:
                 continue
             final = None if mark == MAX_TIME else plus(mark, -output.late.allowed)
-            files = tuple(committed(run.store, f"panes/{output.name}", run.ledger))
+            files = tuple(committed_files(run.store, f"panes/{output.name}", run.ledger))
             own = Results(run.store, files, run.shapes[output.name], final)
             delivery = Delivery(self.pipeline.name, output.name, run.ledger.batch, run.last_clock, mark)
-            self._deliver(output, own, run.generation, delivery)
+            self._deliver(output.sink, own, run.generation, delivery)
 
     def _refuse_part_of_an_archive(self, rows: int) -> None:
         heard = self.ledger.rows["in"]
@@ -82,29 +80,29 @@ class Superseding:
                 "pipeline.backfill(history, deliver=True)."
             )
 
-    def _deliver(self, output: Output, own: Results, generation: int, delivery: Delivery) -> None:
-        sink, shape = output.sink, own.shape
+    def _deliver(self, sink: Sink, own: Results, generation: int, delivery: Delivery) -> None:
+        name, shape = delivery.output, own.shape
         span = Span(own.first_start(), own.until)
         if span.low is None:
             return  # no window of the history is final
-        writer = sink.open(output.name, shape)
+        writer = sink.open(name, shape)
         try:
             if isinstance(sink, TableSink):
-                sink.claim(output.name, shape, generation)
+                sink.claim(name, shape, generation)
                 writer.deliver(own.inserts(), delivery)
-                sink.withdraw(output.name, shape, generation, span)
+                sink.withdraw(name, shape, generation, span)
             else:
-                store = Store(str(self.pipeline.state))
-                live = told_by(store, output.name, committed(store, f"panes/{output.name}", self.ledger), shape)
+                store = self.state.store
+                live = told_by(store, name, committed_files(store, f"panes/{name}", self.ledger), shape)
                 gone = list(withdrawals(live, generation, span, own.windows()))
-                keep_backfilled(store, output.name, generation, own)
+                keep_backfilled(store, name, generation, own)
                 writer.deliver(own.inserts(), delivery)
                 writer.deliver(gone, delivery)
         finally:
             writer.close()
 
 
-def _asked(pipeline: Any, only: Iterable[str] | None) -> tuple[Output, ...]:
+def _asked(pipeline: Pipeline, only: Iterable[str] | None) -> tuple[Output, ...]:
     """The outputs that a backfill is to be delivered to; those whose windows cannot be replaced one by one are refused."""
     known = {output.name: output for output in pipeline.outputs}
     names = [*known] if only is None else list(only)

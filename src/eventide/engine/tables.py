@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from eventide.definition.output import Output
-from eventide.engine.batch.deliver import pane_shape
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.s3a import spark_address
-from eventide.errors import DefinitionError, EventideError
+from eventide.errors import DefinitionError
+from eventide.kernel.place import DEAD_LETTERS, LATE, ddl
 from eventide.model.window import Sliding
 from eventide.state.archive import archived_files
-from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
-from eventide.state.store import Store, attempt_in
+from eventide.state.state import State
+from eventide.state.store import PartKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
-class NothingYet(EventideError):
-    """The pipeline has not committed a batch."""
+def _table(pipeline: Pipeline, spark: SparkSession, directory: str, empty: Callable[[], DataFrame]) -> DataFrame:
+    state = State.of(pipeline)
+    files = state.tables(directory)
+    return spark.read.parquet(*[spark_address(spark, state.store.url(f)) for f in files]) if files else empty()
 
 
-def _ledger(pipeline: Any) -> Ledger:
-    ledger = Journal(record_files(str(pipeline.state))).ledger()
-    if ledger is None:
-        raise NothingYet(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
-    return ledger
-
-
-def committed(store: Store, directory: str, ledger: Ledger) -> list[str]:
-    """The files below a directory that belong to committed batches."""
-    return [f for f in store.files(directory) if _stands(f, ledger)]
-
-
-def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
-    ledger, store = _ledger(pipeline), Store(str(pipeline.state))
-    files = committed(store, directory, ledger)
-    if not files:
-        return empty()
-    return spark.read.parquet(*[spark_address(spark, store.url(f)) for f in files])
-
-
-def _stands(path: str, ledger: Ledger) -> bool:
-    """Whether a file belongs to a committed batch, and was written by the run that committed it."""
-    part = next(p for p in path.split("/") if p.startswith("batch="))
-    batch = int(part.removeprefix("batch="))
-    return batch <= ledger.batch and attempt_in(path) == ledger.attempt_of(batch)
-
-
-def panes(pipeline: Any, spark: Any, output: Output) -> Any:
+def panes(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
     """Every emission of an output."""
 
-    def empty() -> Any:
+    def empty() -> DataFrame:
         return spark.createDataFrame(
             [],
             "window_id string, window_start timestamp_ltz, window_end timestamp_ltz, sequence bigint, op string, timing string",
@@ -59,19 +38,17 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
     return _table(pipeline, spark, f"panes/{output.name}", empty)
 
 
-def late(pipeline: Any, spark: Any, output: Output) -> Any:
+def late(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
     """The rows that an output refused and kept."""
-    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp_ltz, _event_time timestamp_ltz, _watermark timestamp_ltz, _generation bigint"
-    return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
+    return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], ddl(LATE)))
 
 
-def dead_letters(pipeline: Any, spark: Any) -> Any:
+def dead_letters(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """The records that could not be read."""
-    empty = "source bigint, lane string, offset bigint, arrival timestamp_ltz, event_time timestamp_ltz, reason string, raw binary, generation bigint"
-    return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
+    return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], ddl(DEAD_LETTERS)))
 
 
-def archived(pipeline: Any, spark: Any) -> Any:
+def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """Every archived event as a DataFrame."""
     found = archived_files(pipeline)
     if not found:
@@ -79,11 +56,11 @@ def archived(pipeline: Any, spark: Any) -> Any:
     return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
 
 
-def windows(pipeline: Any, spark: Any) -> Any:
+def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """Every window that the outputs spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
 
-    ledger = _ledger(pipeline)
+    ledger = State.of(pipeline).ledger
     mark = ledger.frontier.watermark
     widest = max(o.late.allowed for o in pipeline.outputs)
     said = panes(pipeline, spark, pipeline.outputs[0])
@@ -110,17 +87,14 @@ def windows(pipeline: Any, spark: Any) -> Any:
     return both.select("window_start", "window_end", state.alias("state"), "closed_at", final.alias("final"))
 
 
-def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
+def _open_windows(pipeline: Pipeline, ledger: Ledger) -> list[tuple[int, int]]:
     window = pipeline.aggregation.window
     if not isinstance(window, Sliding):
-        return sorted({(part.low, part.high) for part in ledger.parts if part.kind == "sessions"})
+        return sorted({(part.low, part.high) for part in ledger.parts if part.kind == PartKind.SESSIONS})
     found = set()
     for part in ledger.parts:
-        if part.kind == "partial":
+        if part.kind == PartKind.PARTIAL:
             for start in range(part.low, part.high + 1, window.slice_size):
                 found |= set(window.assign(start))
     mark = ledger.frontier.watermark
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
-
-
-__all__ = ["NothingYet", "archived", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
+from eventide.definition.pipeline import Pipeline
 from eventide.kernel.bound_plan import Witness
 from eventide.lateness.measured import compact
 from eventide.lateness.witness import LatenessWitness
@@ -59,15 +59,15 @@ class All(Witness):
             witness.forget()
 
 
-def witnesses_of(pipeline: Any, store: Store, generation: int) -> RunWitnesses | None:
+def witnesses_of(pipeline: Pipeline, store: Store, generation: int) -> RunWitnesses | None:
     """Those that a pipeline asks for, if it asks for any."""
     if pipeline.archive is None and pipeline.measure is None:
         return None
-    names = tuple(source.name for source in pipeline.aggregation.stream.sources)
+    names = tuple(source.name for source in pipeline.sources)
     return RunWitnesses(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
 
 
-def settle(pipeline: Any, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:
+def settle(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:
     """What is due once a batch is committed: sketches put together, and the archive's log brought up to date with what was written.
 
     Done again at the start of a run, for a run that died between its last commit and this; then the archive itself is asked.

@@ -13,8 +13,6 @@ from eventide.model.time import MIN_TIME, show_instant
 from eventide.model.watermark import (
     Adaptive,
     AdaptiveState,
-    Custom,
-    Punctuated,
     Strategy,
     WatermarkRegression,
     disorder_bucket,
@@ -36,6 +34,12 @@ class LaneClock:
         self.counts: dict[str, int] = {}
         self.before_chunk: int | None = None
 
+    def timed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows with the times that they are judged by."""
+        if not self.strategy.by_arrival:
+            return rows
+        return rows.with_columns(pl.when(pl.col(DEAD).is_null()).then(pl.col(ARRIVAL)).alias(TIME))
+
     def run(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add the lane's watermark as it stood before and after each row."""
         carry = self.carry
@@ -55,13 +59,16 @@ class LaneClock:
 
     def _candidate(self, rows: pl.DataFrame, data: pl.Expr, alive: pl.Expr) -> pl.Expr:
         strategy = self.strategy
-        if isinstance(strategy, Punctuated | Custom):
+        if strategy.says is not None:
             return pl.when(alive).then(pl.col(CANDIDATE)).otherwise(None).fill_null(MIN_TIME)
-        if isinstance(strategy, Adaptive):
+        if strategy.behind is None:
+            assert isinstance(strategy, Adaptive), (
+                f"{strategy!r} says no watermark: it has neither an expression nor a distance"
+            )
             bounds = self._adapt(rows.with_columns(data.alias("__data")), strategy)
             return pl.when(data).then(pl.col(TIME) - pl.lit(bounds)).otherwise(MIN_TIME)
-        floor = MIN_TIME + strategy.bound
-        return pl.when(data & (pl.col(TIME) > floor)).then(pl.col(TIME) - strategy.bound).otherwise(MIN_TIME)
+        floor = MIN_TIME + strategy.behind
+        return pl.when(data & (pl.col(TIME) > floor)).then(pl.col(TIME) - strategy.behind).otherwise(MIN_TIME)
 
     def _adapt(self, rows: pl.DataFrame, strategy: Adaptive) -> pl.Series:
         """The bound in force at each row: re-estimated where a step of arrival time begins, from the rows before it."""
@@ -90,15 +97,11 @@ class LaneClock:
         tardy = data & ~(pl.col(TIME) < pl.col(BEFORE)) & (pl.col(TIME) < pl.col("__top_before"))
         back = (pl.col("__said") != MIN_TIME) & (pl.col("__said") < pl.col(BEFORE))
         checks = [late.sum().alias("late_at_source"), tardy.sum().alias("out_of_order")]
-        if isinstance(self.strategy, Punctuated | Custom):
+        if self.strategy.says is not None:
             checks.append(back.sum().alias("regressions"))
         for name, number in rows.select(checks).row(0, named=True).items():
             self.counts[name] = self.counts.get(name, 0) + int(number)
-        if (
-            isinstance(self.strategy, Punctuated | Custom)
-            and self.strategy.on_regression == "fail"
-            and self.counts["regressions"]
-        ):
+        if self.strategy.on_regression == "fail" and self.counts["regressions"]:
             worst = rows.filter(back).row(0, named=True)
             raise WatermarkRegression(
                 f"the watermark of lane {self.lane[1]!r} went back from {show_instant(worst[BEFORE])} "

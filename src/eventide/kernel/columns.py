@@ -30,7 +30,6 @@ MISSED_FIRST, MISSED_LAST = "__missed_first_end", "__missed_last_end"
 """The first and the last end of the windows that refused a row."""
 OP, TIMING = "__op", "__timing"
 """What a pane does and when it came; users may have columns called so without the underscores."""
-BUCKET = "__bucket"
 BEHIND = "__behind_lane"
 """Whether the row's own lane had passed the end of its first window; if W did and the lane did not, W had gone on without the lane."""
 

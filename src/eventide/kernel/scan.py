@@ -95,7 +95,7 @@ class LaneScanner:
         """Take the next rows of the lane; they carry arrival, offset, event time, candidate, marker and dead."""
         if chunk.is_empty():
             return
-        rows = self._arrivals(chunk)
+        rows = self.clock.timed(self._arrivals(chunk))
         rows = self._dead_letters(rows)
         rows = self.clock.run(rows)
         self._begin(rows)

@@ -10,7 +10,6 @@ import polars as pl
 
 from eventide.model.aggregate import Aggregate
 
-KINDS = frozenset({"distinct", "quantile"})
 HLL_LOG_BINS = 12
 KLL_K = 200
 

@@ -8,13 +8,13 @@ from typing import Any
 import datasketches as ds
 import polars as pl
 
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.lateness.quantiles import KLL_K, Weighted
 from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
-from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.state import State
 from eventide.state.store import Store, attempt_in
 
 COMPACT_EVERY = 64
@@ -117,16 +117,15 @@ class Lateness:
         return {name: self.rows.get(name, 0) / total for name in ("out_of_order", "late_at_source", "dead", "raised")}
 
 
-def read_lateness(pipeline: Any) -> Lateness:
+def read_lateness(pipeline: Pipeline) -> Lateness:
     """What the committed batches of a pipeline measured."""
     if pipeline.measure is None:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} does not measure its lateness. Say so: Pipeline(…, measure=True), or measure=["region"].'
         )
-    ledger = Journal(record_files(str(pipeline.state))).ledger()
-    if ledger is None:
-        raise DefinitionError(f"pipeline {pipeline.name!r} has committed nothing in {pipeline.state} yet; run it first.")
-    parts, _ = _standing(Store(str(pipeline.state)), ledger)
+    state = State.of(pipeline)
+    ledger = state.ledger
+    parts, _ = _standing(state.store, ledger)
     return Lateness(parts, dict(ledger.rows), {name: dict(counts) for name, counts in ledger.outputs.items()})
 
 

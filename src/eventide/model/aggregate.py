@@ -154,7 +154,12 @@ def quantile(column: str, share: float, *, exact: bool = False, where: Condition
 
 
 def median(column: str, *, where: Condition = None) -> Aggregate:
-    """The exact median; of an even number of values the mean of the two in the middle."""
+    """The exact median; of an even number of values the mean of the two in the middle. All values are kept for it.
+
+    >>> rows = [Event(0, 0, row={"ms": ms}) for ms in (30, 10, None, 40, 20)]
+    >>> compute(median("ms"), rows)
+    25.0
+    """
     return quantile(column, 0.5, exact=True, where=where)
 
 
@@ -288,6 +293,10 @@ _CHOSEN: dict[str, Callable[[Aggregate, list[Event]], Event | None]] = {
     "min_by": lambda what, rows: _extreme(what, rows, largest=False),
     "max_by": lambda what, rows: _extreme(what, rows, largest=True),
 }
+
+
+KINDS = frozenset({"count", "custom", "top", *_CHOSEN, *OVER_VALUES, *OVER_VALUES_AND_NUMBER})
+"""Every kind that has a meaning."""
 
 
 def _from_the_top(value: Any) -> tuple[bool, Any]:

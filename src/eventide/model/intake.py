@@ -66,6 +66,7 @@ class Intake:
         if event.arrival < least:
             event = replace(event, arrival=least)
             self.state.rows["raised"] += 1
+        event = self.sources[event.source].strategy.timed(event)
         self._pass_time(event.arrival)
         self.state.swept = event.position
         self.state.rows["in"] += 1

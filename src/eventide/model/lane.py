@@ -60,7 +60,7 @@ def scan(
     """Read a lane's next rows; `crosses` tells whether a verdict can see the difference between two watermarks."""
     found = LaneScan()
     before_first = True
-    for event in events:
+    for event in map(strategy.timed, events):
         clock = reading.clock
         last_arrival = clock.last_arrival
         joins = last_arrival is None or (idle_after is not None and event.arrival - last_arrival > idle_after)

@@ -157,3 +157,15 @@ def show_instant(time: int | None) -> str:
     except OverflowError:
         return f"{time} µs"
     return shown.isoformat().replace("+00:00", "Z")
+
+
+def span(time: int | None) -> str:
+    """A span as text that gives the same span when it is read.
+
+    >>> span(90_000_000), span(90_061_000_001), span(None)
+    ('"1 minute 30 seconds"', '"90061000001 us"', 'None')
+    """
+    if time is None:
+        return "None"
+    shown = show_duration(time)
+    return f'"{shown}"' if duration(shown, zero=True) == time else f'"{time} us"'

@@ -2,50 +2,156 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from eventide.errors import DefinitionError, EventideError
 from eventide.model.event import Event
-from eventide.model.time import Duration, duration, plus, show_duration, show_instant
+from eventide.model.time import Duration, duration, plus, show_duration, show_instant, span
 
 
 class WatermarkRegression(EventideError):
     """A punctuated or custom watermark went backwards under `on_regression="fail"`."""
 
 
+class Strategy:
+    """How an event moves its lane's watermark. All that others must know of a strategy it says itself: a new one is one class.
+
+    A subclass is a frozen dataclass that gives either `says`, an expression over the row, or `behind`, the distance that it keeps
+    from the largest event time; and its own words.
+    """
+
+    by_arrival: ClassVar[bool] = False
+    """Whether the time of an event is the time of its arrival."""
+    on_regression: str = "ignore"
+    """What becomes of a watermark that goes back: it is counted, or ("fail") stops the run."""
+
+    @property
+    def marker(self) -> str | None:
+        """A SQL condition: rows for which it holds say how far the stream is complete, and are no events."""
+        return None
+
+    @property
+    def says(self) -> str | None:
+        """A SQL expression over the event and `arrival_time`: the watermark that a row carries, or null."""
+        return None
+
+    @property
+    def behind(self) -> int | None:
+        """How far the watermark stays behind the largest event time; None where that is no fixed distance."""
+        return None
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The SQL texts that it reads rows by."""
+        return tuple(text for text in (self.marker, self.says) if text is not None)
+
+    @property
+    def written(self) -> str:
+        """As a user writes it; different strategies are written differently."""
+        raise NotImplementedError
+
+    def candidate(self, state: LaneState, event: Event) -> int | None:
+        """The watermark that an event stands for, if for any."""
+        if self.says is not None:
+            return event.candidate
+        return None if event.event_time is None or self.behind is None else plus(event.event_time, -self.behind)
+
+    def timed(self, event: Event) -> Event:
+        """The event with the time that it is judged by."""
+        return replace(event, event_time=event.arrival) if self.by_arrival and event.dead is None else event
+
+
 @dataclass(frozen=True)
-class Bounded:
+class Bounded(Strategy):
     """Events are at most `bound` out of order within their lane."""
 
     bound: int
 
+    @property
+    def behind(self) -> int:
+        """The bound."""
+        return self.bound
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return f"bounded({span(self.bound)})"
+
+    def __str__(self) -> str:
+        return f"at most {show_duration(self.bound)} out of order"
+
 
 @dataclass(frozen=True)
-class Ascending:
+class Ascending(Strategy):
     """Event times never go back within a lane."""
 
     bound: int = 0
 
+    @property
+    def behind(self) -> int:
+        """Nothing."""
+        return self.bound
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return "ascending()"
+
+    def __str__(self) -> str:
+        return "in order"
+
 
 @dataclass(frozen=True)
-class Punctuated:
+class Punctuated(Strategy):
     """Marker records say how far the stream is complete; other rows say nothing."""
 
     when: str
     value: str
     on_regression: str = "ignore"
 
+    @property
+    def marker(self) -> str:
+        """Rows for which `when` holds."""
+        return self.when
+
+    @property
+    def says(self) -> str:
+        """The value that a marker carries."""
+        return self.value
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return f'punctuated(when="{self.when}", value="{self.value}"{_regressing(self)})'
+
+    def __str__(self) -> str:
+        return f"markers where {self.when}"
+
 
 @dataclass(frozen=True)
-class Custom:
+class Custom(Strategy):
     """Any expression over the event, arrival_time included."""
 
     value: str
     on_regression: str = "ignore"
 
+    @property
+    def says(self) -> str:
+        """The expression."""
+        return self.value
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return f'custom("{self.value}"{_regressing(self)})'
+
+    def __str__(self) -> str:
+        return f"watermark {self.value}"
+
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Strategy):
     """A bound that follows a quantile of the lane's own disorder, re-estimated at fixed steps of arrival time."""
 
     quantile: float
@@ -54,8 +160,50 @@ class Adaptive:
     step: int
     start: int
 
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        spans = {"floor": self.floor, "ceiling": self.ceiling, "step": self.step, "start": self.start}
+        return f"adaptive({self.quantile!r}, {', '.join(f'{name}={span(time)}' for name, time in spans.items())})"
 
-Strategy = Bounded | Ascending | Punctuated | Custom | Adaptive
+    def candidate(self, state: LaneState, event: Event) -> int | None:
+        """Behind the event's own time by the bound in force; the event counts for the steps after its own."""
+        if event.event_time is None:
+            return None
+        if state.adaptive is None:
+            state.adaptive = AdaptiveState(self.start)
+        state.adaptive.enter(event.arrival // self.step, self)
+        behind = max(0, (state.max_event_time if state.max_event_time is not None else event.event_time) - event.event_time)
+        bucket = disorder_bucket(behind)
+        state.adaptive.seen[bucket] = state.adaptive.seen.get(bucket, 0) + 1
+        return plus(event.event_time, -state.adaptive.bound)
+
+    def __str__(self) -> str:
+        return f"adaptive to {self.quantile:.1%} of its disorder, at most {show_duration(self.ceiling)}"
+
+
+@dataclass(frozen=True)
+class ProcessingTime(Strategy):
+    """The time of an event is the time of its arrival, which within a lane never goes back."""
+
+    by_arrival = True
+
+    @property
+    def behind(self) -> int:
+        """Nothing."""
+        return 0
+
+    @property
+    def written(self) -> str:
+        """As a user writes it."""
+        return "processing_time()"
+
+    def __str__(self) -> str:
+        return "by arrival, not by event time"
+
+
+def _regressing(strategy: Strategy) -> str:
+    return "" if strategy.on_regression == "ignore" else f', on_regression="{strategy.on_regression}"'
 
 
 def bounded(bound: Duration) -> Bounded:
@@ -70,6 +218,15 @@ def bounded(bound: Duration) -> Bounded:
 def ascending() -> Ascending:
     """The watermark is the largest event time of the lane: every step back is late at source."""
     return Ascending()
+
+
+def processing_time() -> ProcessingTime:
+    """Windows of arrival time: for figures about the engine, not about what happened. The source says so: event_time="arrival_time".
+
+    >>> print(processing_time())
+    by arrival, not by event time
+    """
+    return ProcessingTime()
 
 
 def punctuated(when: str, value: str, on_regression: str = "ignore") -> Punctuated:
@@ -190,14 +347,14 @@ def observe(strategy: Strategy, state: LaneState, event: Event) -> None:
     """Move a lane by one event that arrived on it: its watermark rises to the event's candidate, or stays."""
     if event.broken is not None:
         return
-    candidate = _candidate(strategy, state, event)
+    candidate = strategy.candidate(state, event)
     if event.event_time is not None and not event.marker:
         _measure(state, event.event_time)
     if candidate is None:
         return
     if state.watermark is None or candidate > state.watermark:
         state.watermark = candidate
-    elif candidate < state.watermark and isinstance(strategy, Punctuated | Custom):
+    elif candidate < state.watermark and strategy.says is not None:
         state.regressions += 1
         if strategy.on_regression == "fail":
             raise WatermarkRegression(
@@ -205,22 +362,6 @@ def observe(strategy: Strategy, state: LaneState, event: Event) -> None:
                 f"to {show_instant(candidate)} "
                 f'at offset {event.offset}. Mend the producer, or use on_regression="ignore" to keep the higher value.'
             )
-
-
-def _candidate(strategy: Strategy, state: LaneState, event: Event) -> int | None:
-    if isinstance(strategy, Punctuated | Custom):
-        return event.candidate
-    if event.event_time is None:
-        return None
-    if isinstance(strategy, Adaptive):
-        if state.adaptive is None:
-            state.adaptive = AdaptiveState(strategy.start)
-        state.adaptive.enter(event.arrival // strategy.step, strategy)
-        behind = max(0, (state.max_event_time if state.max_event_time is not None else event.event_time) - event.event_time)
-        bucket = disorder_bucket(behind)
-        state.adaptive.seen[bucket] = state.adaptive.seen.get(bucket, 0) + 1
-        return plus(event.event_time, -state.adaptive.bound)
-    return plus(event.event_time, -strategy.bound)
 
 
 def _measure(state: LaneState, event_time: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from eventide.definition.output import Output
 from eventide.errors import DefinitionError
-from eventide.kernel.sketch import KINDS as SKETCHED
+from eventide.kernel.kinds import KINDS
 from eventide.model.time import MIN_TIME
 from eventide.model.window import Sliding
 
@@ -15,6 +15,7 @@ ADDED = frozenset({"count", "sum"})
 """Aggregates that a correction can be added to; of all others the corrected value is kept."""
 FOLDED = frozenset({"count", "sum", "min", "max"})
 """Aggregates into which late rows alone can be folded."""
+SKETCHED = frozenset(name for name, kind in KINDS.items() if kind.approximate)
 PERIODS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
 DAY = 86_400_000_000
 

@@ -21,7 +21,7 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
     """
     from pyspark.sql import functions as F
 
-    fast = pipeline._output(served)
+    fast = pipeline.output(served)
     mark = closed_upto(pipeline)
     values = [name for name, _ in fast.aggregation.aggregates]
     on = ["window_start", "window_end", *fast.aggregation.keys]
@@ -29,7 +29,7 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
     if trained == ARCHIVE:
         last = replay_archive(pipeline, fast, spark).last(COMPLETE).alias("t")
     else:
-        slow = pipeline._output(trained) if trained else fast
+        slow = pipeline.output(trained) if trained else fast
         last = standing(pipeline.panes(spark, slow.name), slow).alias("t")
     same = F.lit(True)
     for name in on:

@@ -10,6 +10,7 @@ from typing import Any
 from eventide.definition.output import Output
 from eventide.engine.spark_session import session_for
 from eventide.errors import DefinitionError
+from eventide.kernel import place
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
@@ -20,8 +21,8 @@ from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, re
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
 from eventide.state.archive import archived_files
-from eventide.state.journal import Journal
-from eventide.state.records import record_files
+from eventide.state.ledger import Ledger
+from eventide.state.state import State
 
 OWN = frozenset({"window_id", "window_start", "window_end", "window_day", "rows", "run_id", "late_rows"})
 EMPTY = ("window_id", "window_start", "window_end", "sequence", "op", "timing")
@@ -61,11 +62,11 @@ def reconcile(
     (window_start, the keys, the aggregates) or plain rows. `identity` names the columns that make a row the same in both, so that
     the gap to outside rows can be split row by row. `since` and `until` are widened to whole days (UTC).
     """
-    chosen = pipeline._output(output)
+    chosen = pipeline.output(output)
     session = session_for(pipeline, spark)
     _check(pipeline, chosen, by)
     # Up to the horizon windows are final.
-    horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), int(_last(pipeline)["batch"])
+    horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), _last(pipeline).batch
     scope = Scope(horizon, _day(since, 0), _day(until, -1))
     base = scope.of(standing(_panes(pipeline, chosen, session), chosen))
     what = against if isinstance(against, str) else "outside"
@@ -109,20 +110,21 @@ def _check(pipeline: Pipeline, output: Output, by: str) -> None:
         )
 
 
-def _last(pipeline: Pipeline) -> dict[str, Any]:
+def _last(pipeline: Pipeline) -> Ledger:
     """The ledger of the last batch, if it has closed a window."""
-    last = Journal(record_files(str(pipeline.state))).last()
-    if last is None or last["ledger"]["frontier"]["watermark"] is None:
+    ledger = None if pipeline.state is None else State.of(pipeline).committed
+    if ledger is None or ledger.frontier.watermark is None:
         raise DefinitionError(
             f"pipeline {pipeline.name!r} has closed no window in {pipeline.state} yet; there is nothing to reconcile."
         )
-    ledger: dict[str, Any] = last["ledger"]
     return ledger
 
 
 def closed_upto(pipeline: Pipeline) -> int:
     """W: windows that end at or before it have had their result on time."""
-    return int(_last(pipeline)["frontier"]["watermark"])
+    mark = _last(pipeline).frontier.watermark
+    assert mark is not None
+    return mark
 
 
 def _panes(pipeline: Pipeline, output: Output, spark: Any) -> Any:
@@ -162,7 +164,7 @@ def _archive(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base:
 def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, base: Any, names: frozenset[str] = ADDED) -> Any:
     from pyspark.sql import functions as F
 
-    if "_missed_first_end" not in rows.columns:  # no row was ever refused
+    if {*rows.columns} <= {column.name for column in place.LATE}:  # no row was ever refused, and none shows the user's columns
         kept = [n for n, what in output.aggregation.aggregates if what.kind in names]
         columns = ["window_start", "window_end", *output.aggregation.keys, *kept]
         return base.select(*map(compare.quoted, columns)).withColumn("late_rows", F.lit(0).cast("long")).limit(0)
@@ -171,7 +173,7 @@ def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, b
 
 def _check_archive(pipeline: Pipeline, again: Replay, scope: Scope) -> None:
     """What came before the archive was kept, or was deleted from it, must not be taken for rows that never were."""
-    heard, holds = int(_last(pipeline)["rows"].get("in", 0)), again.rows.get("in", 0)
+    heard, holds = _last(pipeline).rows["in"], again.rows.get("in", 0)
     if holds == heard:
         return
     days = [day for file in archived_files(pipeline) for day in re.findall("arrival_day=([0-9-]+)", file.path)]

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.definition.output import Output
-from eventide.definition.stream import Aggregation, Stream
 from eventide.engine.backfill import from_archive
 from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
@@ -39,7 +38,7 @@ class Replay:
 
     def last(self, output: str) -> Any:
         """The last result of each window and key."""
-        return standing(self.pipeline.panes(self.spark, output), self.pipeline._output(output))
+        return standing(self.pipeline.panes(self.spark, output), self.pipeline.output(output))
 
     def late(self) -> Any:
         """The rows that were refused, with the windows that they missed."""
@@ -55,7 +54,7 @@ def replay_archive(pipeline: Pipeline, output: Output, spark: Any) -> Replay:
 
 def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
     """Rows in any order through the definition, with nothing ever too late: the batch answer."""
-    sources = pipeline.aggregation.stream.sources
+    sources = pipeline.sources
     if len(sources) > 1:
         raise DefinitionError(
             "an outside table of rows can be compared with a pipeline of one source only; aggregate it by window first."
@@ -71,14 +70,22 @@ def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
 
 def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, spark: Any) -> Replay:
     old = pipeline.aggregation
-    stream = Stream(sources, old.stream.dedupe_keys, old.stream.dedupe_within)
-    over = Aggregation(stream, old.window, old.keys, (*old.aggregates, (ROWS, aggregate.count())))
+    over = replace(old, stream=replace(old.stream, sources=sources), aggregates=(*old.aggregates, (ROWS, aggregate.count())))
     first = pipeline.outputs[0]
     outputs = tuple(
         Output(name, over, None, late, None, first.late_firing, accumulation) for name, late, accumulation in readings
     )
     state = tempfile.mkdtemp(prefix="eventide-reconcile-")
-    again = Pipeline(pipeline.name, *outputs, state=state, when_all_idle=pipeline.when_all_idle, buckets=pipeline.buckets)
+    again = replace(
+        pipeline,
+        outputs=outputs,
+        state=state,
+        generation=0,
+        dead_letter_sink=None,
+        archive=None,
+        archive_format="parquet",
+        measure=None,
+    )
     run = Run(again, spark, state)
     run.open()
     try:

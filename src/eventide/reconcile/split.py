@@ -36,13 +36,13 @@ def by_identity(
     window = pipeline.aggregation.window
     if not isinstance(window, Sliding) or window.slide != window.size:
         raise DefinitionError(f"a gap is split row by row over tumbling windows only; these are {window}. Leave identity out.")
-    time = pipeline.aggregation.stream.sources[0].event_time
+    time = pipeline.sources[0].event_time
     kept = pipeline.archived(spark)
     place = {
         name: named_aside(name, kept.columns) for name in ("_dead", "_event_time", "_arrival", "_source", "_lane", "_offset")
     }
     ours = scope.of(_windowed(kept.where(F.col(place["_dead"]).isNull()), F.col(place["_event_time"]), window))
-    unit = pipeline.aggregation.stream.sources[0].time_unit
+    unit = pipeline.sources[0].time_unit
     theirs = scope.of(_windowed(rows, _instant(rows, time, unit), window))
     ids = list(identity)
     first = Window.partitionBy(*ids).orderBy(*[place[n] for n in ("_arrival", "_source", "_lane", "_offset")])

@@ -12,19 +12,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 from urllib.parse import quote, unquote
 
 import polars as pl
 import pyarrow.parquet as pq
 
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, RAW, TIME
+from eventide.kernel.columns import ARRIVAL, DEAD, MARKER, OFFSET, RAW, TIME
+from eventide.kernel.place import ARCHIVED
 from eventide.model.event import LaneId
 from eventide.sinks.shape import aside, named_aside
-from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
-from eventide.state.records import record_files
+from eventide.state.state import State
 from eventide.state.store import LONGEST, attempted
 from eventide.storage.files import data_files
 
@@ -32,7 +32,7 @@ NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.pa
 SHORTENED = "@"
 """Stands in a file's name where its lane was cut short; in a whole one it would be quoted."""
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-PLACE = ("_source", "_lane", "_offset", "_arrival", "_event_time", "_dead", "_raw")
+PLACE = tuple(column.name for column in ARCHIVED)
 
 
 @dataclass
@@ -88,22 +88,9 @@ def _lane_text(lane: str) -> str:
 
 def _framed(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     own = [name for name in rows.columns if not name.startswith("__")]
-    raw = pl.when(pl.col(DEAD).is_not_null()).then(pl.col(RAW)) if RAW in rows.columns else pl.lit(None, dtype=pl.Binary)
-    places = {
-        "_source": pl.lit(source),
-        "_lane": pl.col(LANE),
-        "_offset": pl.col(OFFSET),
-        "_arrival": _instant(ARRIVAL),
-        # An absurd time is kept only where a timestamp can say it.
-        "_event_time": pl.when(pl.col(DEAD).is_null()).then(_instant(TIME)),
-        "_dead": pl.col(DEAD),
-        "_raw": raw,
-    }
-    return rows.select(*own, *[value.alias(aside(name, own)) for name, value in places.items()])
-
-
-def _instant(column: str) -> pl.Expr:
-    return pl.from_epoch(pl.col(column), time_unit="us").dt.replace_time_zone("UTC")
+    bytes_too = rows if RAW in rows.columns else rows.with_columns(pl.lit(None, dtype=pl.Binary).alias(RAW))
+    placed = bytes_too.with_columns(pl.lit(source).alias("__source_name"))
+    return placed.select(*own, *[column.value.alias(aside(column.name, own)) for column in ARCHIVED])
 
 
 @dataclass(frozen=True)
@@ -130,16 +117,15 @@ class ArchivedFile:
         return pq.ParquetFile(data_files(self.root).open(self.path))
 
 
-def archived_files(pipeline: Any) -> list[ArchivedFile]:
+def archived_files(pipeline: Pipeline) -> list[ArchivedFile]:
     """The files of the committed batches of the state's generation: a run that started over has read everything again."""
     if pipeline.archive is None:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
             "events that arrived before that are not in it."
         )
-    journal = Journal(record_files(str(pipeline.state)))
-    facts = journal.definition() or {}
-    return files_of(pipeline.archive, facts.get("generation", 0), journal.ledger() or Ledger())
+    state = State.of(pipeline)
+    return files_of(pipeline.archive, state.generation, state.committed or Ledger())
 
 
 def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
@@ -213,7 +199,7 @@ def _read(file: ArchivedFile, columns: list[str], places: list[str]) -> pl.DataF
     return frame.select(*(c for c in columns if c in have), *[pl.col(name).alias(f"@{place}") for place, name in named.items()])
 
 
-def archived_lanes(pipeline: Any) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
+def archived_lanes(pipeline: Pipeline) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
     """How a worker reads each archived lane in order, times and places only."""
     return lanes_of(archived_files(pipeline))
 

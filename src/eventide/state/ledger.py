@@ -102,7 +102,7 @@ class Ledger:
             frontier=FrontierState(**frontier, lanes=lanes),
             carries={(s, lane): carry_from(carry) for s, lane, carry in raw["carries"]},
             progress=[progress_from(p) for p in raw["progress"]],
-            parts=[Part(**p) for p in raw["parts"]],
+            parts=[Part.from_json(p) for p in raw["parts"]],
             swept=tuple(raw["swept"]) if raw["swept"] is not None else None,
             rows=Counter(raw["rows"]),
             outputs={name: Counter(counts) for name, counts in raw["outputs"].items()},

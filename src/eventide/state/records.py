@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.engine.spark_compat import checkpoint_files
+from eventide.engine.spark_compat import Java, checkpoint_files
 from eventide.errors import StoreError
 from eventide.state.journal import LocalFiles
 from eventide.storage.address import OBJECT_STORES, is_local, scheme_of
@@ -52,7 +52,7 @@ class HadoopFiles:
         configuration = spark._jsc.hadoopConfiguration()
         self._files = checkpoint_files(self._jvm, self._path(""), configuration)
 
-    def _path(self, inner: str) -> Any:
+    def _path(self, inner: str) -> Java:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{inner}" if inner else self.root)
 
     @property

@@ -7,6 +7,7 @@ import io
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
@@ -23,13 +24,32 @@ LONGEST = 150
 """File names have at most 255 characters."""
 
 
+class PartKind(StrEnum):
+    """What a part holds."""
+
+    PARTIAL = "partial"
+    """Partial aggregates by slice and key."""
+    ROWS = "rows"
+    """Rows that wait to be swept."""
+    FIRSTS = "firsts"
+    """Rows that wait and are known to be the first of their equals."""
+    KEPT = "kept"
+    """What deduplication remembers."""
+    SAID = "book"
+    """What an output has said of its windows."""
+    SESSIONS = "sessions"
+    """An output's sessions that live."""
+    CLOCK = "clock"
+    """A lane's clock."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One row group of one file: the rows of one bucket, and the range of what it is about."""
 
     path: str
     group: int
-    kind: str
+    kind: PartKind
     bucket: int
     rows: int
     low: int
@@ -37,6 +57,15 @@ class Part:
     batch: int
     output: str = ""
     """Whose it is, by name: an output's, or a lane's if it is a clock; empty where all outputs share it."""
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Part:
+        """The part back from plain values.
+
+        >>> Part.from_json(dict(path="a", group=0, kind="book", bucket=0, rows=1, low=0, high=9, batch=3)).kind
+        <PartKind.SAID: 'book'>
+        """
+        return cls(**{**raw, "kind": PartKind(raw["kind"])})
 
 
 class Store:
@@ -55,7 +84,7 @@ class Store:
 
     def write(
         self,
-        kind: str,
+        kind: PartKind,
         batch: int,
         frames: Iterable[tuple[int, pl.DataFrame]],
         *,

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.settings import FREE, RULES
 from eventide.model.policy import LatePolicy
+from eventide.model.time import span
 from eventide.model.watermark import Bounded
-from eventide.wording import span, words
+from eventide.wording import words
 
 if TYPE_CHECKING:
     from eventide.tuning.recommendation import Tuning
@@ -31,15 +33,15 @@ def advice(tuning: Tuning) -> list[str]:
     return [line if not why else f"{line}  # {why}" for line, why in lines]
 
 
-def _watermarks(tuning: Tuning, pipeline: Any) -> Iterator[tuple[str, str]]:
-    for source in pipeline.aggregation.stream.sources:
+def _watermarks(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    for source in pipeline.sources:
         wanted = Bounded(tuning.bound)
         was = "" if source.watermark == wanted else f", instead of {words(source.watermark)}"
         yield f"watermark=ev.{words(wanted)},", f"{source.name}: {_effect(source, 'watermark', source.watermark, wanted)}{was}"
 
 
-def _idle(tuning: Tuning, pipeline: Any = None) -> Iterator[tuple[str, str]]:
-    sources = pipeline.aggregation.stream.sources if pipeline is not None else [None] * len(tuning.names)
+def _idle(tuning: Tuning, pipeline: Pipeline | None = None) -> Iterator[tuple[str, str]]:
+    sources = pipeline.sources if pipeline is not None else [None] * len(tuning.names)
     for (name, report), source in zip(tuning.idle(), sources, strict=True):
         if report.longest:
             wanted = rounded_up(report.longest)
@@ -47,7 +49,7 @@ def _idle(tuning: Tuning, pipeline: Any = None) -> Iterator[tuple[str, str]]:
             yield f"idle_after={span(wanted)},", f"{name}: longer than any silence seen{effect}"
 
 
-def _policies(tuning: Tuning, pipeline: Any) -> Iterator[tuple[str, str]]:
+def _policies(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """An output whose results never move stays so; how much that costs is said. What the others allow is measured."""
     for output in pipeline.outputs:
         policy = output.late

@@ -13,11 +13,7 @@ import pyarrow as pa
 
 from eventide.definition.source import Source
 from eventide.engine.feeds.decode import Reading
-from eventide.engine.feeds.file_chunks import chunks_of
-from eventide.engine.feeds.file_rows import rows_of_files
-from eventide.engine.feeds.files import FileFeed
-from eventide.engine.feeds.kafka import KafkaFeed
-from eventide.engine.feeds.landed import by_lane
+from eventide.engine.feeds.feed import Feed
 from eventide.engine.feeds.opened import open_feed
 from eventide.engine.feeds.projection import clock_columns, mapped_columns
 from eventide.engine.feeds.union import united
@@ -95,37 +91,19 @@ def open_history(spark: Any, sources: tuple[Source, ...]) -> tuple[list[LaneHist
     readings: dict[int, Reading] = {}
     for index, source in enumerate(sources):
         feed = open_feed(spark, index, source)
-        if isinstance(feed, FileFeed) and feed.in_worker:
+        if feed.in_worker:
             lanes += _file_lanes(feed)
         else:
             readings[index] = feed.reading
-            frames.append(_rows(spark, feed))
+            frames.append(feed.history(spark))
     return lanes, RowHistory(united(frames), readings) if frames else None
 
 
-def _file_lanes(feed: FileFeed) -> list[LaneHistory]:
+def _file_lanes(feed: Feed) -> list[LaneHistory]:
     source, kinds = feed.source, feed.reading.kinds
     wanted = clock_columns(source, kinds) | mapped_columns(source, kinds)
     reading = replace(feed.reading, kinds={name: kind for name, kind in kinds.items() if name in wanted})
-    return [
-        LaneHistory(lane, partial(chunks_of, files, source.format, reading, 0))
-        for lane, files in by_lane(feed.index, feed.listed()).items()
-    ]
-
-
-def _rows(spark: Any, feed: Any) -> Any:
-    if isinstance(feed, KafkaFeed):
-        return _in_order(feed.history(spark), [OFFSET])
-    if isinstance(feed, FileFeed):
-        return rows_of_files(spark, feed, feed.listed())
-    source = feed.source
-    order = source.offset or source.arrival
-    rows = feed.frame(spark)
-    return _in_order(rows, [order] if order else [])
-
-
-def _in_order(rows: Any, order: list[str]) -> Any:
-    return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, *order)
+    return [LaneHistory(lane, partial(files.chunks, 0)) for lane, files in feed.lanes_in_worker(feed.listed(), reading).items()]
 
 
 __all__ = ["RowHistory", "open_history"]

@@ -15,26 +15,21 @@ from eventide.kernel import aggregate, dedupe, judge
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import (
     ARRIVAL,
-    BEHIND,
     END,
-    LANE,
     MISSED_FIRST,
     MISSED_LAST,
-    OFFSET,
     OP,
     POSITION,
     SEEN,
     SLICE,
-    SOURCE,
     TIME,
     TIMING,
     UNSEEN,
-    dated,
-    instant,
     swept_between,
 )
 from eventide.kernel.fire import DUE, ORDER, Firing, Moment, nothing_said
 from eventide.kernel.grid import last_end
+from eventide.kernel.place import KEPT, LATE
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
 from eventide.model.event import Position
 from eventide.model.plan import OutputPlan
@@ -43,7 +38,7 @@ from eventide.model.time import MAX_TIME
 from eventide.model.trigger import PerBatch, PerRow
 from eventide.model.window import Session, Sliding
 from eventide.sinks.shape import aside
-from eventide.state.store import Part, Store
+from eventide.state.store import Part, PartKind, Store
 
 COMPACT_ABOVE = 8
 """When more parts than this are read together they are merged into one."""
@@ -75,9 +70,9 @@ class BucketAccount:
     bucket: int
     added: list[Part] = field(default_factory=list)
     dropped: list[Part] = field(default_factory=list)
-    panes: list[tuple[int, str, int]] = field(default_factory=list)
-    """(output, file, rows)."""
-    late: list[tuple[int, str, int]] = field(default_factory=list)
+    panes: list[tuple[str, str, int]] = field(default_factory=list)
+    """(output by name, file, rows)."""
+    late: list[tuple[str, str, int]] = field(default_factory=list)
     counts: list[dict[str, int]] = field(default_factory=list)
     judged: int = 0
     late_by_source: dict[str, int] = field(default_factory=dict)
@@ -96,7 +91,7 @@ class BucketAccount:
         """The account back from its line."""
         raw = json.loads(text)
         for name in ("added", "dropped"):
-            raw[name] = [Part(**p) for p in raw[name]]
+            raw[name] = [Part.from_json(p) for p in raw[name]]
         for name in ("panes", "late"):
             raw[name] = [tuple(p) for p in raw[name]]
         return cls(**raw)
@@ -107,7 +102,7 @@ class Settling:
 
     def __init__(self, shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> None:
         self.shape, self.store, self.batch, self.bucket = shape, store, batch, bucket
-        self.parts: dict[str, list[Part]] = {}
+        self.parts: dict[PartKind, list[Part]] = {}
         for part in parts:
             self.parts.setdefault(part.kind, []).append(part)
         self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs])
@@ -125,7 +120,7 @@ class Settling:
 
     def _swept_rows(self) -> pl.DataFrame:
         """The rows whose turn has come: those deduplicated already carry W; the others meet W's steps here."""
-        kind = "firsts" if self.shape.plan.dedupe_within is not None else "rows"
+        kind = PartKind.FIRSTS if self.shape.plan.dedupe_within is not None else PartKind.ROWS
         kept = self.store.read(self.parts.get(kind, []))
         self.account.waiting = beyond(self.batch, kept)
         return swept_rows(self.shape, self.batch, kept)
@@ -138,7 +133,7 @@ class Settling:
             self.account.counts[index] = judge.verdict_counts(seen, shape, output.allowed)
         self._divert_all(seen)
         fresh = judge.late_partials(seen, shape)
-        self._add("partial", self._needed(fresh), SLICE)
+        self._add(PartKind.PARTIAL, self._needed(fresh), SLICE)
         late = self._ordered_late(seen, fresh)
         self._fire(fresh, late)
 
@@ -168,14 +163,14 @@ class Settling:
     def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame) -> None:
         said = [self._said(index) for index in range(len(self.shape.plan.outputs))]
         low, high = self._scope(late, said)
-        parts = [p for p in self.parts.get("partial", []) if p.high >= low and p.low <= high] if low <= high else []
+        parts = [p for p in self.parts.get(PartKind.PARTIAL, []) if p.high >= low and p.low <= high] if low <= high else []
         frames = self.store.read(parts)
         on_time = fresh.filter(pl.col(SEEN) == UNSEEN)
         if len(parts) > COMPACT_ABOVE:
             by = [SLICE, *self.shape.keys, SEEN]
             merged = aggregate.merge(pl.concat(frames, how="diagonal_relaxed"), by, self.shape.plan.aggregates)
             check_merge(frames, merged, self.batch.number)
-            self._add("partial", self._needed(merged), SLICE)
+            self._add(PartKind.PARTIAL, self._needed(merged), SLICE)
             self.account.dropped += parts
             frames = [merged]
         frames = [f for f in [*frames, on_time] if len(f)]
@@ -185,7 +180,7 @@ class Settling:
             firing = Firing(self.shape, output, self.batch.moment, said[index], self.batch.joined.get(output.name))
             firing.run(stored, late)
             self._write_panes(index, firing)
-            self._add("book", firing.new_entries(), END, output=output.name)
+            self._add(PartKind.SAID, firing.new_entries(), END, output=output.name)
 
     def _write_panes(self, index: int, firing: Firing) -> None:
         window = self.shape.plan.window
@@ -198,7 +193,7 @@ class Settling:
         table = pane_table(panes, self.shape, self.batch.moment.clock)
         name = self.shape.plan.outputs[index].name
         path = self.store.write_table(f"panes/{name}", self.batch.number, self._part, table)
-        self.account.panes.append((index, path, len(table)))
+        self.account.panes.append((name, path, len(table)))
 
     def _scope(self, late: pl.DataFrame, said: list[pl.DataFrame]) -> tuple[int, int]:
         """The slices that anything fired in this batch can need, as a range."""
@@ -229,7 +224,7 @@ class Settling:
     def _said(self, index: int) -> pl.DataFrame:
         empty = nothing_said(self.shape, self._finished_kinds())
         output = self.shape.plan.outputs[index]
-        parts = sorted((p for p in self.parts.get("book", []) if p.output == output.name), key=lambda p: p.batch)
+        parts = sorted((p for p in self.parts.get(PartKind.SAID, []) if p.output == output.name), key=lambda p: p.batch)
         if not parts:
             return empty
         by = [END, *self.shape.keys]
@@ -239,7 +234,7 @@ class Settling:
             said = said.filter(pl.col(END) > before - output.allowed)
         if len(parts) > COMPACT_ABOVE:
             self.account.dropped += parts
-            self._add("book", said, END, output=output.name)
+            self._add(PartKind.SAID, said, END, output=output.name)
         return said
 
     def _finished_kinds(self) -> dict[str, pl.DataType]:
@@ -256,12 +251,12 @@ class Settling:
         self.account.pairs += len(rows)
         for index, output in enumerate(self.shape.plan.outputs):
             firing = SessionFiring(self.shape, output, self.batch.moment)
-            parts = [p for p in self.parts.get("sessions", []) if p.output == output.name]
+            parts = [p for p in self.parts.get(PartKind.SESSIONS, []) if p.output == output.name]
             empty = empty_sessions(self.shape, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
             state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
             if rows.is_empty() and state.is_empty():
                 continue
-            self._add("sessions", firing.run(rows, state), END, output=output.name)
+            self._add(PartKind.SESSIONS, firing.run(rows, state), END, output=output.name)
             self.account.dropped += parts
             rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
             self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
@@ -280,14 +275,14 @@ class Settling:
         name = self.shape.plan.outputs[index].name
         table = late_rows(rows, self.shape.plan.generation)
         path = self.store.write_table(f"late/{name}", self.batch.number, self._part, table)
-        self.account.late.append((index, path, len(table)))
+        self.account.late.append((name, path, len(table)))
 
     @property
     def _part(self) -> str:
         """Each output has at most one file of panes and one of late rows from each bucket."""
         return f"bucket-{self.bucket:05d}"
 
-    def _add(self, kind: str, frame: pl.DataFrame, about: str, output: str = "") -> None:
+    def _add(self, kind: PartKind, frame: pl.DataFrame, about: str, output: str = "") -> None:
         self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)
 
 
@@ -308,10 +303,10 @@ def beyond(batch: Batch, kept: list[pl.DataFrame]) -> int:
 def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
     """For one bucket of deduplication keys: the first of equal rows goes on, to the bucket of its own key."""
     account = BucketAccount(bucket)
-    waiting = store.read(p for p in parts if p.kind == "rows")
+    waiting = store.read(p for p in parts if p.kind == PartKind.ROWS)
     account.waiting = beyond(batch, waiting)
     rows = swept_rows(shape, batch, waiting)
-    kept_parts = [p for p in parts if p.kind == "kept"]
+    kept_parts = [p for p in parts if p.kind == PartKind.KEPT]
     empty = empty_rows(shape, batch.kinds).select([*shape.dedupe, TIME])
     kept = pl.concat([empty, *store.read(kept_parts)], how="vertical_relaxed")
     if rows.is_empty() and kept.is_empty():
@@ -319,16 +314,15 @@ def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts
     firsts, kept = dedupe.keep_first(rows, kept, shape)
     kept = dedupe.forget(kept, batch.moment.now, shape.plan.dedupe_within or 0)
     account.duplicates = len(rows) - len(firsts)
-    account.added += store.write("kept", batch.number, [(bucket, kept)], about=TIME)
-    account.added += store.write("firsts", batch.number, by_bucket(firsts, shape.keys, shape.buckets), about=ARRIVAL)
+    account.added += store.write(PartKind.KEPT, batch.number, [(bucket, kept)], about=TIME)
+    account.added += store.write(PartKind.FIRSTS, batch.number, by_bucket(firsts, shape.keys, shape.buckets), about=ARRIVAL)
     account.dropped += kept_parts
     return account
 
 
 def empty_rows(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """No rows, with all their columns."""
-    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64()}
-    return pl.DataFrame(schema={**kinds, **own, BEHIND: pl.Boolean()})
+    return pl.DataFrame(schema={**kinds, **KEPT})
 
 
 def empty_partials(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
@@ -356,21 +350,5 @@ def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
     A column of ours steps aside where the row has one of its name, as the rows of another pipeline's late stream do.
     """
     own = [c for c in rows.columns if not c.startswith("__")]
-    return rows.sort(POSITION).select(
-        *own,
-        *[
-            value.alias(aside(name, own))
-            for name, value in {
-                "_source": pl.col(SOURCE),
-                "_lane": pl.col(LANE),
-                "_offset": pl.col(OFFSET),
-                "_arrival": instant(ARRIVAL),
-                "_event_time": instant(TIME),
-                "_watermark": dated(judge.W),
-                "_missed_first_end": instant(MISSED_FIRST),
-                "_missed_last_end": instant(MISSED_LAST),
-                "_lateness_us": pl.col(judge.W) - pl.col(MISSED_LAST),
-                "_generation": pl.lit(generation, dtype=pl.Int64),
-            }.items()
-        ],
-    )
+    placed = rows.sort(POSITION).with_columns(pl.lit(generation, dtype=pl.Int64).alias("__generation"))
+    return placed.select(*own, *[column.value.alias(aside(column.name, own)) for column in LATE])

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from eventide.engine.batch.lane_task import CLOCKS, clock_of
+from eventide.engine.batch.lane_task import clock_of
 from eventide.kernel.columns import ARRIVAL, LANE, POSITION, UNSEEN
 from eventide.kernel.judge import W
 from eventide.kernel.resolution import watermark_before
 from eventide.model.event import LaneId, Position
 from eventide.model.sweep import BEFORE_ALL, Counted, Swept
 from eventide.state.ledger import Ledger
-from eventide.state.store import Part, Store
+from eventide.state.store import Part, PartKind, Store
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LaneClocks:
         Where a lane joins, or the last one falls silent, W is what it was until then; what happens while it is undefined leaves nothing behind.
         """
         counted = tuple(swept.counted[lane] for lane in sorted(swept.counted))
-        parts = tuple(part for part in ledger.parts if part.kind == CLOCKS)
+        parts = tuple(part for part in ledger.parts if part.kind == PartKind.CLOCK)
         begun = () if before is None else ((BEFORE_ALL, before),)
         clocks = cls(counted, begun, parts)
         held = sorted(position for position, mark in (swept.joinings | swept.silences).items() if mark is not None)

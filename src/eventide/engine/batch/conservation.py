@@ -12,6 +12,7 @@ from eventide.errors import EventideError
 from eventide.kernel import aggregate, exactsum
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ROWS
+from eventide.state.store import PartKind
 
 if TYPE_CHECKING:
     from eventide.engine.batch.microbatch import BatchInput, BatchResult
@@ -76,13 +77,13 @@ def _pairs(before: Ledger, result: BatchResult, given: BatchInput) -> None:
 
 
 def _kept_rows(given: BatchInput) -> None:
-    kept = sum(part.rows for account in given.accounts for part in account.parts if part.kind == "rows")
+    kept = sum(part.rows for account in given.accounts for part in account.parts if part.kind == PartKind.ROWS)
     _agree(given.number, "rows that wait to be judged", _total(given, "kept"), "rows in the parts written for them", kept)
 
 
 def _partials(store: Store, shape: BoundPlan, given: BatchInput) -> None:
     """What the scan aggregated is read back: as many rows, and the same sum of a value column."""
-    paths = {part.path for account in given.accounts for part in account.parts if part.kind == "partial"}
+    paths = {part.path for account in given.accounts for part in account.parts if part.kind == PartKind.PARTIAL}
     summed = {
         f"{aggregate.PART}{index}": (index, name)
         for index, (name, _) in enumerate(shape.plan.aggregates)

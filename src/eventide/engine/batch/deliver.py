@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from eventide.definition.output import Output
-from eventide.engine.arrow_types import small, small_schema
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
+from eventide.kernel.arrow_types import small, small_schema
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.sinks.base import Delivery, LogWriter, PaneWriter, StagedWriter
+from eventide.log import note
+from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWriter
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
 from eventide.wording import words
@@ -72,7 +72,7 @@ class Deliverer:
             outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, identity)
         self.outlets[output.name] = outlet
 
-    def open_dead(self, sink: Any, schema: pa.Schema) -> None:
+    def open_dead(self, sink: Sink | None, schema: pa.Schema) -> None:
         """Open the sink of dead letters."""
         if sink is not None:
             self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
@@ -91,6 +91,14 @@ class Deliverer:
             self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
                 outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
+            note(
+                __name__,
+                "delivered",
+                output=name,
+                batch=facts.batch,
+                panes=len(result.panes[name]),
+                late=len(result.late[name]),
+            )
             after_each()
         before_each()
         if self.dead is not None and result.dead:

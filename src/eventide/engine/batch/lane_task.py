@@ -12,16 +12,15 @@ import polars as pl
 
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.bucket import bucket_of
-from eventide.kernel.columns import ARRIVAL, DEAD, LANE, NO_VALUE, OFFSET, RAW, SLICE, SOURCE, TIME, dated
+from eventide.kernel.columns import ARRIVAL, DEAD, NO_VALUE, RAW, SLICE
 from eventide.kernel.jsontext import json_of
+from eventide.kernel.place import DEAD_LETTERS
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model.event import LaneId
 from eventide.model.lane import Progress
 from eventide.state.ledger import carry_from, progress_from
-from eventide.state.store import Part, Store, lane_name
+from eventide.state.store import Part, PartKind, Store, lane_name
 
-CLOCKS = "clock"
-"""The kind of parts that hold lanes' clocks."""
 NO_BUCKET = -1
 CLOCK_PIECE = 500_000
 
@@ -57,7 +56,7 @@ class LaneAccount:
             carry=carry_from(raw["carry"]),
             progress=[progress_from(p) for p in raw["progress"]],
             counts=raw["counts"],
-            parts=[Part(**p) for p in raw["parts"]],
+            parts=[Part.from_json(p) for p in raw["parts"]],
             dead=raw["dead"],
             observed=raw["observed"],
             witnessed=raw["witnessed"],
@@ -92,15 +91,18 @@ def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry:
     parts: list[Part] = []
     if found.partials:
         parts += store.write(
-            "partial", batch, by_bucket(pl.concat(found.partials, how="diagonal"), shape.keys, shape.buckets), about=SLICE
+            PartKind.PARTIAL,
+            batch,
+            by_bucket(pl.concat(found.partials, how="diagonal"), shape.keys, shape.buckets),
+            about=SLICE,
         )
     if found.rows:
         kept = pl.concat(found.rows, how="diagonal_relaxed")
         keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
-        parts += store.write("rows", batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
+        parts += store.write(PartKind.ROWS, batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
     if found.clocks:
         parts += store.write(
-            CLOCKS, batch, _pieces(pl.concat(found.clocks)), about=ARRIVAL, output=clock_of(lane), ascending=True
+            PartKind.CLOCK, batch, _pieces(pl.concat(found.clocks)), about=ARRIVAL, output=clock_of(lane), ascending=True
         )
     dead = []
     if found.dead:
@@ -133,13 +135,5 @@ def _dead_letters(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
     as_text = json_of(own, rows.schema).cast(pl.Binary) if own else pl.lit(None, dtype=pl.Binary)
     as_text = pl.when(pl.col(DEAD) != NO_VALUE).then(as_text)  # a tombstone has no bytes, and none are made up for it
     raw = pl.coalesce(pl.col(RAW), as_text) if RAW in rows.columns else as_text
-    return rows.select(
-        pl.col(SOURCE).alias("source"),
-        pl.col(LANE).alias("lane"),
-        pl.col(OFFSET).alias("offset"),
-        dated(ARRIVAL).alias("arrival"),
-        dated(TIME).alias("event_time"),
-        pl.col(DEAD).alias("reason"),
-        raw.alias("raw"),
-        pl.lit(generation, dtype=pl.Int64).alias("generation"),
-    )
+    placed = rows.with_columns(raw.alias(RAW), pl.lit(generation, dtype=pl.Int64).alias("__generation"))
+    return placed.select([column.value.alias(column.name) for column in DEAD_LETTERS])

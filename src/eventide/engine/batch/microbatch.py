@@ -13,7 +13,7 @@ import polars as pl
 from eventide.engine.batch.bucket_task import Batch, BucketAccount, Settling, deduplicate
 from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_conservation
-from eventide.engine.batch.lane_task import CLOCKS, LaneAccount
+from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.runner import Runner
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.fire import Moment
@@ -23,7 +23,7 @@ from eventide.model.sweep import BEFORE_ALL, Swept, common_position, sweep
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding
 from eventide.state.ledger import Ledger
-from eventide.state.store import Part, Store
+from eventide.state.store import Part, PartKind, Store
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,16 @@ class Engine:
     def _settle(self, ledger: Ledger, batch: Batch) -> list[BucketAccount]:
         accounts = []
         if self.shape.plan.dedupe_within is not None:
-            accounts += self._per_bucket(deduplicate, ledger, batch, ("rows", "kept"))
+            accounts += self._per_bucket(deduplicate, ledger, batch, (PartKind.ROWS, PartKind.KEPT))
             self._apply(ledger, accounts)
-        settled = self._per_bucket(_settle_bucket, ledger, batch, ("partial", "rows", "firsts", "book", "sessions"))
+        settled = self._per_bucket(
+            _settle_bucket, ledger, batch, (PartKind.PARTIAL, PartKind.ROWS, PartKind.FIRSTS, PartKind.SAID, PartKind.SESSIONS)
+        )
         self._apply(ledger, settled)
         return accounts + settled
 
     def _per_bucket(
-        self, work: Callable[..., BucketAccount], ledger: Ledger, batch: Batch, kinds: tuple[str, ...]
+        self, work: Callable[..., BucketAccount], ledger: Ledger, batch: Batch, kinds: tuple[PartKind, ...]
     ) -> list[BucketAccount]:
         tasks: list[Callable[[], str]] = []
         for bucket in range(self.shape.buckets):
@@ -167,7 +169,7 @@ class Engine:
             sure = sum(a.counts.get("ahead", 0) for a in given.accounts)
             pairs = sum(a.counts.get("ahead_pairs", 0) for a in given.accounts)
             ledger.outputs[output.name].update(on_time=pairs, rows_on_time=sure)
-            ledger.outputs[output.name].update(panes=sum(n for a in settled for i, _, n in a.panes if i == index))
+            ledger.outputs[output.name].update(panes=sum(n for a in settled for name, _, n in a.panes if name == output.name))
         for account in settled:
             for place, late in account.late_by_source.items():
                 ledger.by_source[place].update(late=late)
@@ -184,24 +186,23 @@ class Engine:
         )
 
     def _files(self, settled: list[BucketAccount], what: str) -> dict[str, list[str]]:
-        names = [o.name for o in self.shape.plan.outputs]
-        found: dict[str, list[str]] = {name: [] for name in names}
+        found: dict[str, list[str]] = {output.name: [] for output in self.shape.plan.outputs}
         for account in settled:
-            for index, path, _ in getattr(account, what):
-                found[names[index]].append(path)
+            for name, path, _ in getattr(account, what):
+                found[name].append(path)
         return found
 
     def _alive(self, part: Part, batch: Batch) -> bool:
         """Whether a later batch may still ask for a part; what was kept for an output that is no more goes with it."""
-        if part.kind in ("rows", "firsts", CLOCKS):
+        if part.kind in (PartKind.ROWS, PartKind.FIRSTS, PartKind.CLOCK):
             return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
         if part.output and part.output not in {o.name for o in self.shape.plan.outputs}:
             return False
         window, now = self.shape.plan.window, batch.moment.now
-        if now is None or not isinstance(window, Sliding) or part.kind not in ("partial", "book"):
+        if now is None or not isinstance(window, Sliding) or part.kind not in (PartKind.PARTIAL, PartKind.SAID):
             return True
         widest = max(self.shape.plan.allowances)
-        end = window.last_end(part.high) if part.kind == "partial" else part.high
+        end = window.last_end(part.high) if part.kind == PartKind.PARTIAL else part.high
         return end > now - widest
 
 

@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.lane_task import LaneAccount, scan_lane
 from eventide.engine.batch.microbatch import Engine
 from eventide.engine.batch.row_task import RowScan
 from eventide.engine.feeds.decode import Reading
-from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Feed
-from eventide.engine.feeds.file_chunks import chunks_of, with_faults
+from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Feed, lane_by_lane
+from eventide.engine.feeds.file_chunks import LaneFiles
 from eventide.engine.feeds.file_faults import UnreadableFile
-from eventide.engine.feeds.file_rows import faults_of_files, rows_of_files
-from eventide.engine.feeds.files import FileFeed
-from eventide.engine.feeds.kafka import KafkaFeed
-from eventide.engine.feeds.landed import LandedFile, by_lane
+from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.projection import only_measured, read_kinds
 from eventide.engine.feeds.union import united
 from eventide.engine.spark_notes import Noted
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import LANE, OFFSET, SOURCE
+from eventide.kernel.columns import OFFSET, SOURCE
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import LaneId
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Landed = dict[int, list[LandedFile]]
 """The files of a batch, for each source of files by its place among the sources."""
@@ -36,14 +37,16 @@ Landed = dict[int, list[LandedFile]]
 class BatchScan:
     """Reads batches of a run."""
 
-    pipeline: Any
-    spark: Any
+    pipeline: Pipeline
+    spark: SparkSession
     feeds: list[Feed]
     engine: Engine
     columns: tuple[str, ...]
     """Those that all sources share."""
 
-    def __call__(self, frame: Any, number: int, clock: int, ledger: Ledger, landed: Landed) -> tuple[list[LaneAccount], Landed]:
+    def __call__(
+        self, frame: DataFrame, number: int, clock: int, ledger: Ledger, landed: Landed
+    ) -> tuple[list[LaneAccount], Landed]:
         """The account of every lane that has rows in this batch, which consists of these files and of the other rows of the frame.
 
         Beside it the files, of which those that could not be read say why: each is one dead letter.
@@ -59,19 +62,17 @@ class BatchScan:
             landed, rows = told, self._scan_rows(frame, number, clock, ledger, told)
         return accounts + rows, landed
 
-    def landed(self, frame: Any, notes: dict[int, Noted]) -> Landed:
+    def landed(self, frame: DataFrame, notes: dict[int, Noted]) -> Landed:
         """The files that a batch consists of, as they are now; those that Spark took and that are gone since are among them."""
-        feeds = {f.index: f for f in self.feeds if isinstance(f, FileFeed)}
+        feeds = [feed for feed in self.feeds if feed.gives_paths]
         if not feeds or PATH not in frame.columns:
             return {}
-        found: Landed = {index: [] for index in feeds}
+        shown: dict[int, list[tuple[str, int, int]]] = {feed.index: [] for feed in feeds}
         for row in frame.where(f"{PATH} IS NOT NULL").select(SOURCE, PATH, MODIFIED, SIZE).collect():
-            found[row[SOURCE]].append(feeds[row[SOURCE]].landed(row[PATH], row[MODIFIED], row[SIZE]))
-        for index, feed in feeds.items():
-            found[index] += feed.unseen(found[index], notes[index])
-        return {index: sorted(files, key=lambda f: (f.modified, f.path)) for index, files in found.items()}
+            shown[row[SOURCE]].append((row[PATH], row[MODIFIED], row[SIZE]))
+        return {feed.index: feed.landed(shown[feed.index], notes[feed.index]) for feed in feeds}
 
-    def _scan_rows(self, frame: Any, number: int, clock: int, ledger: Ledger, landed: Landed) -> list[LaneAccount]:
+    def _scan_rows(self, frame: DataFrame, number: int, clock: int, ledger: Ledger, landed: Landed) -> list[LaneAccount]:
         rows = self._rows(frame, landed, ledger)
         if rows is None:
             return []
@@ -81,42 +82,37 @@ class BatchScan:
 
     def _with_faults(self, landed: Landed) -> Landed:
         """Which of the files that go through Spark cannot be read: asked when a job has failed, before any of their rows was scanned."""
-        through = {f.index: f for f in self.feeds if isinstance(f, FileFeed) and not f.in_worker}
-        return {i: faults_of_files(self.spark, through[i], files) if i in through else files for i, files in landed.items()}
+        return {f.index: f.with_faults(self.spark, landed[f.index]) for f in self.feeds if f.index in landed}
 
     def _scan_files(self, number: int, clock: int, landed: Landed, ledger: Ledger) -> list[LaneAccount]:
         engine = self.engine
         tasks: list[Callable[[], str]] = []
         for feed in self.feeds:
-            if isinstance(feed, FileFeed) and feed.in_worker:
-                coded = only_measured(self.pipeline, feed.source)
-                kinds = read_kinds(self.pipeline, feed)
-                reading = replace(feed.reading, kinds=kinds, declared=feed.reading.kinds, keep=self.columns, coded=coded)
-                for lane, files in by_lane(feed.index, landed.get(feed.index, [])).items():
-                    carry = ledger.carries.get(lane, LaneCarry())
-                    about = (engine.shape, engine.store, number, lane, carry, Arrivals.of(lane, ledger.swept, clock))
-                    tasks.append(partial(_scan_file_lane, *about, files, feed.source.format, reading))
+            for lane, files in feed.lanes_in_worker(landed.get(feed.index, []), self._reading(feed)).items():
+                carry = ledger.carries.get(lane, LaneCarry())
+                about = (engine.shape, engine.store, number, lane, carry, Arrivals.of(lane, ledger.swept, clock))
+                tasks.append(partial(_scan_file_lane, *about, files))
         return [LaneAccount.from_json(line) for line in engine.runner.run(tasks)]
 
-    def _rows(self, frame: Any, landed: Landed, ledger: Ledger) -> Any | None:
+    def _reading(self, feed: Feed) -> Reading:
+        """How a worker reads a source by itself: only the columns that somebody needs."""
+        coded, kinds = only_measured(self.pipeline, feed.source), read_kinds(self.pipeline, feed)
+        return replace(feed.reading, kinds=kinds, declared=feed.reading.kinds, keep=self.columns, coded=coded)
+
+    def _rows(self, frame: DataFrame, landed: Landed, ledger: Ledger) -> DataFrame | None:
         """The rows that come through Spark in this batch, as one DataFrame, lanes whole and in order."""
         parts = []
-        if any(not isinstance(f, FileFeed) for f in self.feeds):
+        if any(not feed.gives_paths for feed in self.feeds):
             rows = (
                 frame.where(f"{SOURCE} >= 0 AND {PATH} IS NULL").drop(PATH, MODIFIED, SIZE) if PATH in frame.columns else frame
             )
-            parts.append(self._in_order(rows))
+            parts.append(rows if all(feed.in_order for feed in self.feeds) else lane_by_lane(rows, OFFSET))
         for feed in self.feeds:
-            if isinstance(feed, FileFeed) and not feed.in_worker and landed.get(feed.index):
-                known = min((lane for source, lane in ledger.carries if source == feed.index), default=None)
-                parts.append(rows_of_files(self.spark, feed, landed[feed.index], known))
+            known = min((lane for source, lane in ledger.carries if source == feed.index), default=None)
+            of_files = feed.rows(self.spark, landed.get(feed.index, []), known)
+            if of_files is not None:
+                parts.append(of_files)
         return united(parts) if parts else None
-
-    def _in_order(self, rows: Any) -> Any:
-        """Kafka's partitions are lanes already; other rows are brought together by lane and sorted by offset."""
-        if all(isinstance(f, FileFeed) or (isinstance(f, KafkaFeed) and not f.source.transforms) for f in self.feeds):
-            return rows
-        return rows.repartition(SOURCE, LANE).sortWithinPartitions(SOURCE, LANE, OFFSET)
 
 
 def _scan_file_lane(
@@ -126,20 +122,17 @@ def _scan_file_lane(
     lane: LaneId,
     carry: LaneCarry,
     arrivals: Arrivals,
-    files: list[LandedFile],
-    format: str,
-    reading: Reading,
+    files: LaneFiles,
 ) -> str:
-    def scanned(files: list[LandedFile]) -> LaneAccount:
-        chunks = chunks_of(files, format, reading, carry.last_offset + 1)
-        return scan_lane(shape, store, number, lane, carry, arrivals, chunks)
+    def scanned(files: LaneFiles) -> LaneAccount:
+        return scan_lane(shape, store, number, lane, carry, arrivals, files.chunks(carry.last_offset + 1))
 
     try:
         account = scanned(files)
     except UnreadableFile:
-        reading.observed()  # of rows that are read again
-        files = with_faults(files, format, reading)
+        files.reading.observed()  # of rows that are read again
+        files = files.with_faults()
         account = scanned(files)
-    account.faults = {file.path: file.fault for file in files if file.fault is not None}
-    account.observed = reading.observed()
+    account.faults = {file.path: file.fault for file in files.files if file.fault is not None}
+    account.observed = files.reading.observed()
     return account.to_json()

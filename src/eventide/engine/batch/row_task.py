@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -31,7 +31,7 @@ class RowScan:
     swept: Position | None
     clock: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Scan every lane of a partition; rows of a lane come in order."""
         scanners: dict[LaneId, LaneScanner] = {}
         for batch in batches:

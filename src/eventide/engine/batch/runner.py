@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from eventide.engine.worker import ready_for_the_next
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Runner(Protocol):
@@ -27,7 +30,7 @@ class InlineRunner:
 class SparkRunner:
     """Runs tasks on Spark's executors, one partition each."""
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self.context = spark.sparkContext
 
     def run(self, tasks: list[Callable[[], str]]) -> list[str]:

@@ -12,6 +12,9 @@ from eventide.errors import DefinitionError
 
 MOST_DIGITS = 38
 
+Parsed = Any
+"""An Avro schema as JSON has it: a name, a list of branches, or an object."""
+
 
 def avro_kinds(text: str, references: dict[str, str]) -> Kinds:
     """The columns of an Avro record schema; a field that can only be null is none."""
@@ -28,7 +31,7 @@ def avro_kinds(text: str, references: dict[str, str]) -> Kinds:
     return {f["name"]: _kind(f["type"], named, f["name"], inside) for f in schema["fields"] if not _is_null(f["type"])}
 
 
-def _is_null(schema: Any) -> bool:
+def _is_null(schema: Parsed) -> bool:
     return schema in ("null", ["null"], {"type": "null"})
 
 
@@ -36,7 +39,7 @@ def _full(schema: dict[str, Any]) -> str:
     return schema["name"] if "." in schema["name"] or not schema.get("namespace") else f"{schema['namespace']}.{schema['name']}"
 
 
-def _names(schema: Any, named: dict[str, Any]) -> None:
+def _names(schema: Parsed, named: dict[str, Any]) -> None:
     if isinstance(schema, list):
         for one in schema:
             _names(one, named)
@@ -65,7 +68,7 @@ _LOGICAL: dict[tuple[str, str], pl.DataType] = {
 """By the type that is written and what it stands for; on any other type a logical one says nothing, as Avro has it."""
 
 
-def _kind(schema: Any, named: dict[str, Any], where: str, inside: tuple[str, ...]) -> pl.DataType:
+def _kind(schema: Parsed, named: dict[str, Any], where: str, inside: tuple[str, ...]) -> pl.DataType:
     if isinstance(schema, list):
         rest = [s for s in schema if s != "null"]
         if len(rest) != 1:
@@ -93,7 +96,7 @@ def _kind(schema: Any, named: dict[str, Any], where: str, inside: tuple[str, ...
     return {"enum": pl.String(), "fixed": pl.Binary()}.get(kind) or _kind(kind, named, where, inside)
 
 
-def _record(schema: Any, named: dict[str, Any], where: str, inside: tuple[str, ...]) -> pl.DataType:
+def _record(schema: Parsed, named: dict[str, Any], where: str, inside: tuple[str, ...]) -> pl.DataType:
     if _full(schema) in inside:
         raise DefinitionError(
             f"the Avro field {where!r} is of the type {_full(schema)!r}, which holds itself: no column is that deep. Give a reader schema without it."
@@ -103,7 +106,7 @@ def _record(schema: Any, named: dict[str, Any], where: str, inside: tuple[str, .
     return pl.Struct({f["name"]: _kind(f["type"], named, f"{where}.{f['name']}", within) for f in fields})
 
 
-def _decimal(schema: Any, where: str) -> pl.DataType:
+def _decimal(schema: Parsed, where: str) -> pl.DataType:
     precision, scale = schema["precision"], schema.get("scale", 0)
     if precision > MOST_DIGITS:
         raise DefinitionError(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
 from eventide.definition.source import Mapped, Source
-from eventide.engine.arrow_types import small_schema
 from eventide.engine.feeds.event_times import can_be_time, micros
 from eventide.engine.feeds.json_records import decode_json
 from eventide.engine.feeds.observer import Observer
@@ -19,9 +18,13 @@ from eventide.engine.feeds.typed_columns import declared
 from eventide.engine.feeds.wire import Registry, decode_wire, report_usage
 from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
+from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME
 from eventide.model.time import EARLIEST, LATEST
-from eventide.model.watermark import Custom, Punctuated, Strategy
+from eventide.model.watermark import Strategy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,10 @@ class Reading:
             # What cannot be read does not say when it arrived: the scan puts it beside its neighbour in the lane.
             own = pl.when(pl.col(DEAD).is_null()).then(pl.col(ARRIVAL))
             chunk = chunk.with_columns(pl.coalesce(pl.lit(arrived).clip(EARLIEST, LATEST), own).alias(ARRIVAL))
-        happened, wrong = self._times(chunk, self.event_time, "event time")
+        if self.strategy.by_arrival:  # the scan takes the arrival that it judges by
+            happened, wrong = chunk[ARRIVAL], pl.repeat(None, len(chunk), dtype=pl.String, eager=True)
+        else:
+            happened, wrong = self._times(chunk, self.event_time, "event time")
         timed = chunk.with_columns(happened.alias(TIME), pl.coalesce(pl.col(DEAD), pl.lit(wrong)).alias(DEAD))
         ready = timed.with_columns(self._candidate(timed), self._marker())
         if self.keep is None:
@@ -106,25 +112,25 @@ class Reading:
         return read, pl.select(pl.when(pl.lit(wrong)).then(reason)).to_series()
 
     def _marker(self) -> pl.Expr:
-        if isinstance(self.strategy, Punctuated):
-            return pl.sql_expr(self.strategy.when).cast(pl.Boolean).fill_null(False).alias(MARKER)
+        if self.strategy.marker is not None:
+            return pl.sql_expr(self.strategy.marker).cast(pl.Boolean).fill_null(False).alias(MARKER)
         return pl.lit(False).alias(MARKER)
 
     def _candidate(self, chunk: pl.DataFrame) -> pl.Expr:
-        if not isinstance(self.strategy, Punctuated | Custom):
+        if self.strategy.says is None:
             return pl.lit(None, dtype=pl.Int64).alias(CANDIDATE)
         named = chunk.with_columns(
             pl.from_epoch(pl.col(ARRIVAL), time_unit="us").dt.replace_time_zone("UTC").alias("arrival_time")
         )
-        said = named.select(pl.sql_expr(self.strategy.value).alias(CANDIDATE))
+        said = named.select(pl.sql_expr(self.strategy.says).alias(CANDIDATE))
         if not can_be_time(said[CANDIDATE].dtype):
             raise DefinitionError(
-                f"source {self.name!r}: the watermark {self.strategy.value!r} is {said[CANDIDATE].dtype}, which says no time."
+                f"source {self.name!r}: the watermark {self.strategy.says!r} is {said[CANDIDATE].dtype}, which says no time."
             )
         value = micros(said[CANDIDATE], self.time_unit, self.times)
-        if isinstance(self.strategy, Custom):
+        if self.strategy.marker is None:
             return pl.lit(value).alias(CANDIDATE)
-        marks = pl.sql_expr(self.strategy.when).cast(pl.Boolean).fill_null(False)
+        marks = pl.sql_expr(self.strategy.marker).cast(pl.Boolean).fill_null(False)
         return pl.when(marks).then(pl.lit(value)).otherwise(None).alias(CANDIDATE)
 
 
@@ -134,7 +140,7 @@ class Decoding:
 
     reading: Reading
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records as columns."""
         for batch in batches:
             rows = pl.from_arrow(pa.Table.from_batches([batch]))
@@ -145,7 +151,7 @@ class Decoding:
         ready_for_the_next()
 
 
-def transformed(records: Any, reading: Reading, source: Source) -> Any:
+def transformed(records: DataFrame, reading: Reading, source: Source) -> DataFrame:
     """Records decoded, then through the user's transforms."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -155,7 +161,7 @@ def transformed(records: Any, reading: Reading, source: Source) -> Any:
     return past_transforms(records.mapInArrow(Decoding(reading), schema), places, source)
 
 
-def past_transforms(decoded: Any, places: list[str], source: Source) -> Any:
+def past_transforms(decoded: DataFrame, places: list[str], source: Source) -> DataFrame:
     """Rows through the user's transforms; what could not be decoded goes past them, so that none is filtered away."""
     from pyspark.sql import functions as F
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import polars as pl
 
@@ -52,7 +51,7 @@ def _of_instants(column: pl.Series, kind: pl.Datetime, times: Times) -> pl.Serie
     return pl.select(pl.when(pl.lit(finer) % 1_000 == 0).then(pl.lit(finer) // 1_000)).to_series()
 
 
-def _of_decimal(value: Any, per: int) -> int | None:
+def _of_decimal(value: Decimal | None, per: int) -> int | None:
     if not isinstance(value, Decimal) or not -60 < value.adjusted() < 30:
         return 0 if value == 0 and value is not None else None
     whole = value * per

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import polars as pl
 import pyarrow.fs as pafs
@@ -16,7 +16,24 @@ from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
 from eventide.storage.arrow import file_system
 
 
-def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:
+@dataclass(frozen=True)
+class LaneFiles:
+    """The files of one lane, and how a worker reads them."""
+
+    files: tuple[LandedFile, ...]
+    format: str
+    reading: Reading
+
+    def chunks(self, offset: int) -> Iterator[pl.DataFrame]:
+        """One file after the other, as chunks ready for the kernel; offsets go on from the given one."""
+        return chunks_of(self.files, self.format, self.reading, offset)
+
+    def with_faults(self) -> LaneFiles:
+        """The same, each file read once to its end; those that cannot be read say why."""
+        return replace(self, files=tuple(with_faults(self.files, self.format, self.reading)))
+
+
+def chunks_of(files: Iterable[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:
     """The files of one lane, one after the other, as chunks ready for the kernel; offsets go on from the given one."""
     for file in files:
         for frame in frames_of(file, format, reading):
@@ -47,7 +64,7 @@ def frames_of(file: LandedFile, format: str, reading: Reading) -> Iterator[pl.Da
             yield from file_formats.avro(files, inner, reading)
 
 
-def with_faults(files: list[LandedFile], format: str, reading: Reading) -> list[LandedFile]:
+def with_faults(files: Iterable[LandedFile], format: str, reading: Reading) -> list[LandedFile]:
     """The files, each read once to its end; those that cannot be read say why."""
     return [replace(file, fault=_fault(file, format, reading)) for file in files]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.arrow_types import small_schema
 from eventide.engine.feeds.decode import Reading, past_transforms
 from eventide.engine.feeds.file_chunks import frames_of, with_faults
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
+from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
     from eventide.engine.feeds.files import FileFeed
 
 ORDER, ROW = "__order", "__row"
@@ -34,13 +37,13 @@ PLACES = {
 NO_LANE = "null"
 
 
-def columns_after_transforms(spark: Any, feed: FileFeed) -> Any:
+def columns_after_transforms(spark: SparkSession, feed: FileFeed) -> StructType:
     """The Spark schema that the user's transforms make of the files' columns."""
     empty = spark.createDataFrame([], _spark_schema(feed.decoding))
     return past_transforms(empty, list(PLACES), feed.source).drop(*PLACES, DEAD).schema
 
 
-def rows_of_files(spark: Any, feed: FileFeed, files: list[LandedFile], beside: str | None = None) -> Any:
+def rows_of_files(spark: SparkSession, feed: FileFeed, files: list[LandedFile], beside: str | None = None) -> DataFrame:
     """The files' rows as a DataFrame, each lane in one partition and in order.
 
     Where a column names the lanes, a file that cannot be read stands in the lane `beside`: a lane made of a dead letter alone would
@@ -55,7 +58,7 @@ def rows_of_files(spark: Any, feed: FileFeed, files: list[LandedFile], beside: s
     return changed.repartition(LANE).sortWithinPartitions(LANE, ORDER, ROW).drop(ORDER, ROW)
 
 
-def faults_of_files(spark: Any, feed: FileFeed, files: list[LandedFile]) -> list[LandedFile]:
+def faults_of_files(spark: SparkSession, feed: FileFeed, files: list[LandedFile]) -> list[LandedFile]:
     """The files, of which those that cannot be read say why."""
     if not feed.openable:
         return [replace(file, fault=file.fault or _spark_fault(spark, feed, file)) for file in files]
@@ -63,17 +66,18 @@ def faults_of_files(spark: Any, feed: FileFeed, files: list[LandedFile]) -> list
     return with_faults(files, feed.source.format, feed.decoding)
 
 
-def _first_lane(spark: Any, feed: FileFeed, files: list[LandedFile]) -> str | None:
+def _first_lane(spark: SparkSession, feed: FileFeed, files: list[LandedFile]) -> str | None:
     from pyspark.sql import functions as F
 
     if not files:
         return None
     readable = rows_of_files(spark, feed, files).where(F.col(DEAD).isNull())
-    found: str | None = readable.agg(F.min(LANE)).first()[0]
+    [row] = readable.agg(F.min(LANE)).collect()
+    found: str | None = row[0]
     return found
 
 
-def _spark_schema(reading: Reading) -> Any:
+def _spark_schema(reading: Reading) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(_arrow_schema(reading))
@@ -84,12 +88,12 @@ def _arrow_schema(reading: Reading) -> pa.Schema:
     return small_schema(empty.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
 
 
-def _worker_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
+def _worker_rows(spark: SparkSession, feed: FileFeed, files: list[LandedFile]) -> DataFrame:
     """Workers read the files, one task for each: any format, and what cannot be read becomes a dead letter as ever."""
     return _listed_rows(spark, feed, list(enumerate(files)))
 
 
-def _listed_rows(spark: Any, feed: FileFeed, files: list[tuple[int, LandedFile]]) -> Any:
+def _listed_rows(spark: SparkSession, feed: FileFeed, files: list[tuple[int, LandedFile]]) -> DataFrame:
     facts = [(order, file.path, file.modified, file.lane, file.size, file.fault) for order, file in files]
     shared = spark.sparkContext.parallelize(facts, max(1, len(facts)))
     listed = spark.createDataFrame(shared, "nth long, path string, modified long, lane string, size long, fault string")
@@ -105,7 +109,7 @@ class FileRows:
     format: str
     lane_column: str | None
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read every file that is named."""
         schema = _arrow_schema(self.reading)
         for batch in batches:
@@ -143,7 +147,7 @@ class FileRows:
         return readable.forward_fill().backward_fill().fill_null(otherwise)
 
 
-def _spark_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
+def _spark_rows(spark: SparkSession, feed: FileFeed, files: list[LandedFile]) -> DataFrame:
     """Spark reads the files, but those that it cannot read: each of them is one row."""
     bad = [(nth, file) for nth, file in enumerate(files) if file.fault is not None]
     good = [(nth, file) for nth, file in enumerate(files) if file.fault is None]
@@ -151,7 +155,7 @@ def _spark_rows(spark: Any, feed: FileFeed, files: list[LandedFile]) -> Any:
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
-def _spark_fault(spark: Any, feed: FileFeed, file: LandedFile) -> str | None:
+def _spark_fault(spark: SparkSession, feed: FileFeed, file: LandedFile) -> str | None:
     """Why Spark cannot read a file whose bytes it can read."""
     try:
         _parquet_rows(spark, feed, [(0, file)]).write.format("noop").mode("overwrite").save()
@@ -163,7 +167,7 @@ def _spark_fault(spark: Any, feed: FileFeed, file: LandedFile) -> str | None:
     return None
 
 
-def _parquet_rows(spark: Any, feed: FileFeed, numbered: list[tuple[int, LandedFile]]) -> Any:
+def _parquet_rows(spark: SparkSession, feed: FileFeed, numbered: list[tuple[int, LandedFile]]) -> DataFrame:
     """Parquet only, whose rows Spark can number."""
     from pyspark.sql import functions as F
 
@@ -197,7 +201,7 @@ def _parquet_rows(spark: Any, feed: FileFeed, numbered: list[tuple[int, LandedFi
     return frame.select("*", *[column.alias(name) for name, column in places.items()])
 
 
-def _lookup(values: dict[str, Any], key: Any) -> Any:
+def _lookup(values: dict[str, Any], key: Column) -> Column:
     from pyspark.sql import functions as F
 
     return F.create_map(*[F.lit(part) for pair in values.items() for part in pair])[key]

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from eventide.engine.feeds.decode import Reading
-from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
-from eventide.engine.feeds.file_faults import UnreadableFile, read_whole
-from eventide.engine.feeds.file_rows import columns_after_transforms
-from eventide.engine.feeds.landed import LandedFile, below, lane_of, list_files
+from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Feed, Reach, arrow_kinds, reading_of, times_of
+from eventide.engine.feeds.file_chunks import LaneFiles
+from eventide.engine.feeds.file_faults import UnreadableFile, read_whole, refuse_bad_files
+from eventide.engine.feeds.file_rows import columns_after_transforms, faults_of_files, rows_of_files
+from eventide.engine.feeds.landed import LandedFile, below, by_lane, lane_of, list_files
 from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl
 from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
 from eventide.kernel.columns import SOURCE
+from eventide.model.event import LaneId
 from eventide.redaction import warn_of
 from eventide.sources.filenames import spark_glob
 from eventide.sources.files import FileSource
@@ -25,17 +28,19 @@ from eventide.state.ledger import Ledger
 from eventide.storage.address import is_local
 from eventide.storage.arrow import file_system
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 EVERY_AGE = "100000000d"
 """Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""
 
 
 @dataclass
-class FileFeed:
+class FileFeed(Feed):
     """A landing directory: Spark keeps track of the files, the workers (or Spark) read them."""
 
-    index: int
+    gives_paths = True
     source: FileSource
-    reading: Reading
     decoding: Reading
     """How a file's rows are read before the user's transforms see them."""
     openable: bool
@@ -48,7 +53,7 @@ class FileFeed:
     """The clock of the last look at the directory, and the files that were unread then."""
 
     @classmethod
-    def open(cls, spark: Any, index: int, source: FileSource) -> FileFeed:
+    def open(cls, spark: SparkSession, index: int, source: FileSource) -> FileFeed:
         """Find out the columns."""
         _refuse_missing(source)
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(source.schema))
@@ -56,7 +61,7 @@ class FileFeed:
         decoding = Reading(
             index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, times=times_of(source)
         )
-        feed = cls(index, source, decoding, decoding, _openable(source))
+        feed = cls(index, source, decoding, decoding=decoding, openable=_openable(source))
         if source.transforms:
             kinds = arrow_kinds(columns_after_transforms(spark, feed))
         feed.reading = reading_of(index, source, kinds, decoder if feed.in_worker else None)
@@ -68,8 +73,23 @@ class FileFeed:
         return feed
 
     @property
+    def in_order(self) -> bool:
+        """Its rows come from `rows`, in order."""
+        return True
+
+    @property
+    def is_decoded(self) -> bool:
+        """A batch has its paths."""
+        return False
+
+    @property
+    def takes_columns(self) -> bool:
+        """Parquet keeps its columns apart."""
+        return self.source.format == "parquet"
+
+    @property
     def in_worker(self) -> bool:
-        """Whether rows go from the file to the kernel in one worker, or through Spark in between."""
+        """Unless transforms work on the rows, a column names their lanes, or only Spark can open them."""
         return self.openable and not self.source.transforms and self.source.lane_column is None
 
     def known_lanes(self) -> tuple[str, ...]:
@@ -84,7 +104,7 @@ class FileFeed:
         """What has landed by now, oldest first."""
         return list_files(self.source.path, self.source.format, self.source.lane)
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """The paths of new files; their content is never read by Spark."""
         from pyspark.sql import functions as F
 
@@ -105,16 +125,40 @@ class FileFeed:
             F.col("length").alias(SIZE),
         )
 
-    def landed(self, path: str, modified: int, size: int) -> LandedFile:
-        """A file that Spark found."""
+    def history(self, spark: SparkSession) -> DataFrame:
+        """The rows of every file that has landed."""
+        return rows_of_files(spark, self, self.listed())
+
+    def landed(self, shown: Iterable[tuple[str, int, int]], noted: Noted) -> list[LandedFile]:
+        """What Spark shows of a batch, and what it took into it and does not show: files that are empty, or were removed since."""
+        found = [self._landed(*facts) for facts in shown]
+        there = {file.path for file in found}
+        taken = [self._landed(file.path, file.modified, -1) for file in noted.taken]
+        found += [self._asked(file) for file in taken if file.path not in there]
+        return sorted(found, key=lambda f: (f.modified, f.path))
+
+    def lanes_in_worker(self, files: list[LandedFile], reading: Reading) -> dict[LaneId, LaneFiles]:
+        """Each lane's files in order, where workers read them by themselves."""
+        if not self.in_worker:
+            return {}
+        return {lane: LaneFiles(tuple(own), self.source.format, reading) for lane, own in by_lane(self.index, files).items()}
+
+    def rows(self, spark: SparkSession, files: list[LandedFile], beside: str | None) -> DataFrame | None:
+        """The rows of the files, where they go through Spark."""
+        return None if self.in_worker or not files else rows_of_files(spark, self, files, beside)
+
+    def with_faults(self, spark: SparkSession, files: list[LandedFile]) -> list[LandedFile]:
+        """Each file looked at by itself, where they go through Spark."""
+        return files if self.in_worker else faults_of_files(spark, self, files)
+
+    def refuse_bad(self, files: list[LandedFile]) -> None:
+        """As `on_bad_file` says."""
+        if self.source.on_bad_file == "stop":
+            refuse_bad_files(self.source.name, files)
+
+    def _landed(self, path: str, modified: int, size: int) -> LandedFile:
         local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
         return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane), size)
-
-    def unseen(self, found: list[LandedFile], noted: Noted) -> list[LandedFile]:
-        """Files that Spark took into the batch and does not show: it says nothing of files that are empty, or were removed since."""
-        there = {file.path for file in found}
-        taken = [self.landed(file.path, file.modified, -1) for file in noted.taken]
-        return [self._asked(file) for file in taken if file.path not in there]
 
     def _asked(self, file: LandedFile) -> LandedFile:
         if not self.openable:
@@ -195,9 +239,6 @@ class FileFeed:
         """By Spark's log; a file that was removed before Spark saw it is none that could be read."""
         unread = seen - {below(file.path, self.source.path) for file in noted.taken_since(-1)}
         return not unread or unread.isdisjoint(self.in_sight())
-
-    def check_same(self, memory: dict[str, Any]) -> None:
-        """Files are compared one by one, where a batch is run again."""
 
 
 def _refuse_missing(source: FileSource) -> None:

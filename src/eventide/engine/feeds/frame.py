@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from eventide.engine.feeds.decode import Reading
-from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, reading_of
+from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, lane_by_lane, reading_of
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import OrderWarning
@@ -15,17 +14,20 @@ from eventide.redaction import warn_of
 from eventide.sources.frame import FrameSource
 from eventide.state.ledger import Ledger
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 @dataclass
-class FrameFeed:
+class FrameFeed(Feed):
     """A user's DataFrame: Eventide cannot see its end, so its rows are judged by batch."""
 
-    index: int
+    is_one = False
+    sees_its_end = False
     source: FrameSource
-    reading: Reading
 
     @classmethod
-    def open(cls, spark: Any, index: int, source: FrameSource) -> FrameFeed:
+    def open(cls, spark: SparkSession, index: int, source: FrameSource) -> FrameFeed:
         """Take the columns from the DataFrame after its transforms; a replay's verdicts on dead letters are no columns of the user's."""
         kinds = arrow_kinds(source.opened(spark).schema)
         users = {name: kind for name, kind in kinds.items() if name not in (DEAD, RAW)}
@@ -35,9 +37,14 @@ class FrameFeed:
         """The whole source, unless a column names the lanes."""
         return ("0",) if self.source.lane is None else self.source.lanes
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """The user's rows with their place."""
         return placed(self.source.opened(spark), self.index, self.source.lane, self.source.offset, self.source.arrival)
+
+    def history(self, spark: SparkSession) -> DataFrame:
+        """Its rows by offset, or by arrival, or as they come."""
+        order = self.source.offset or self.source.arrival
+        return lane_by_lane(self.frame(spark), *([order] if order else []))
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Nobody can tell."""
@@ -54,11 +61,8 @@ class FrameFeed:
         """Taken for read when Spark's query has ended: nobody can tell."""
         return True
 
-    def check_same(self, memory: dict[str, Any]) -> None:
-        """It remembers nothing: Spark checks its own sources."""
 
-
-def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival: str | None) -> Any:
+def placed(frame: DataFrame, index: int, lane: str | None, offset: str | None, arrival: str | None) -> DataFrame:
     """A DataFrame with the columns that say where each row stands; -1 stands for "as it comes"."""
     from pyspark.sql import functions as F
 
@@ -74,7 +78,7 @@ def placed(frame: Any, index: int, lane: str | None, offset: str | None, arrival
 def warn_of_batches(feeds: list[Feed]) -> None:
     """Say which sources are judged by batch: a promise that cannot be kept for them must not be taken for kept."""
     for feed in feeds:
-        if isinstance(feed, FrameFeed):
+        if not feed.sees_its_end:
             warn_of(
                 f"source {feed.source.name!r} is a DataFrame: nobody can tell whether a batch took all that was there, so each of its lanes "
                 "counts as read up to the end of the batch, and which rows are late may depend on how Spark cuts the stream. kafka(…) and "

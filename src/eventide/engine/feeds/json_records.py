@@ -8,7 +8,6 @@ each. What Arrow refuses is read by itself, more leniently where that is exact (
 from __future__ import annotations
 
 import io
-import json
 import re
 from typing import Any
 
@@ -19,17 +18,12 @@ import pyarrow.json as pajson
 from eventide.engine.feeds.calendar import undated
 from eventide.engine.feeds.columnar import Kinds, arrow_kind, fitter, frame_of, texts_of
 from eventide.engine.feeds.text_times import FEW, ISO, Times
-from eventide.engine.feeds.values import Fields, Misfit, Number, is_map, typed
+from eventide.engine.feeds.values import Misfit, is_map, parsed, typed
 from eventide.kernel.columns import DEAD, NO_VALUE
 from eventide.kernel.leaves import any_leaf, holds
 
 MOST_BYTES = 256 * 1024 * 1024
 """What Arrow is given at once."""
-_decoder = json.JSONDecoder(
-    parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=Fields.of, strict=True
-)
-
-
 ABSURD = re.compile(rb"[eE][+-]?[0-9]{4}")
 """Exponents over which Arrow's reader of decimals ends the process; such records are read one by one."""
 
@@ -50,20 +44,6 @@ def decode_json(values: pl.Series, kinds: Kinds, times: Times = ISO) -> pl.DataF
     parts = [reader.halved(values.filter(whole)) if whole.any() else None, reader.each(values.filter(~whole))]
     back = pl.concat([order.filter(whole), order.filter(~whole)]).arg_sort()
     return pl.concat([part for part in parts if part is not None])[back]
-
-
-def parsed(record: bytes) -> Any:
-    """A JSON text with numbers as they are written; a mark of byte order before it is skipped.
-
-    Raises:
-        Misfit: it is not JSON, or not in UTF-8.
-    """
-    try:
-        return _decoder.decode(record.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise Misfit(f"not JSON: not UTF-8 at byte {error.start}") from None
-    except (ValueError, RecursionError) as error:
-        raise Misfit(f"not JSON: {str(error).splitlines()[0]}") from None
 
 
 def _whole(values: pl.Series) -> pl.Series:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from eventide.engine.feeds.avro_kinds import avro_kinds
 from eventide.engine.feeds.decode import Reading, transformed
-from eventide.engine.feeds.feed import Reach, arrow_kinds, reading_of, times_of
+from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, lane_by_lane, reading_of, times_of
 from eventide.engine.feeds.kafka_ends import topic_begins, topic_ends, topic_ids
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.wire import Registry
@@ -21,24 +21,26 @@ from eventide.sources.formats import Format
 from eventide.sources.kafka import TUNED, KafkaSource
 from eventide.state.ledger import Ledger
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
 
 class TopicReplaced(SourceError):
     """A topic is no longer the one that was read."""
 
 
 @dataclass
-class KafkaFeed:
+class KafkaFeed(Feed):
     """Topics: each partition is a lane."""
 
-    index: int
     source: KafkaSource
-    reading: Reading
-    spark: Any = None
+    spark: SparkSession
     decoding: Reading | None = None
     """How records are decoded before the user's transforms see them; without transforms the scan does it itself."""
 
     @classmethod
-    def open(cls, spark: Any, index: int, source: KafkaSource) -> KafkaFeed:
+    def open(cls, spark: SparkSession, index: int, source: KafkaSource) -> KafkaFeed:
         """Find out the columns."""
         form = source.value
         registry, kinds = _registry(source, form)
@@ -53,14 +55,24 @@ class KafkaFeed:
             kinds = {name: kind for name, kind in kinds.items() if name not in source.beside}
             source = replace(source, transforms=(_as_it_is, *source.transforms))
         if not source.transforms:
-            return cls(index, source, replace(reading_of(index, source, kinds, form.kind), registry=registry), spark)
+            return cls(index, source, replace(reading_of(index, source, kinds, form.kind), registry=registry), spark=spark)
         decoding = Reading(
             index, source.name, kinds, "", source.watermark, None, source.time_unit, form.kind, registry, times=times_of(source)
         )
-        feed = cls(index, source, decoding, spark, decoding)
+        feed = cls(index, source, decoding, spark=spark, decoding=decoding)
         changed = {n: k for n, k in arrow_kinds(feed.frame(spark).schema).items() if not n.startswith("__")}
         feed.reading = reading_of(index, source, changed, None)
         return feed
+
+    @property
+    def in_order(self) -> bool:
+        """Partitions are lanes already, unless a transform brings their rows out of order."""
+        return not self.source.transforms
+
+    @property
+    def is_decoded(self) -> bool:
+        """Transforms need columns; without them the scan decodes the records itself."""
+        return bool(self.source.transforms)
 
     def known_lanes(self) -> tuple[str, ...]:
         """The partitions that the topics have now."""
@@ -68,18 +80,18 @@ class KafkaFeed:
             sorted(_lane(topic, partition, self.source) for topic, partition in topic_ends(self.spark, self.source).last)
         )
 
-    def frame(self, spark: Any) -> Any:
+    def frame(self, spark: SparkSession) -> DataFrame:
         """Records with their place, as they come."""
         reader = spark.readStream.format("kafka").option("startingOffsets", self.source.starting)
         if self.source.rows_per_batch is not None:
             reader = reader.option("maxOffsetsPerTrigger", str(self.source.rows_per_batch))
         return self._records(reader)
 
-    def history(self, spark: Any) -> Any:
+    def history(self, spark: SparkSession) -> DataFrame:
         """Records with their place, all that the topics hold now."""
-        return self._records(spark.read.format("kafka").option("startingOffsets", "earliest"))
+        return lane_by_lane(self._records(spark.read.format("kafka").option("startingOffsets", "earliest")), OFFSET)
 
-    def _records(self, reader: Any) -> Any:
+    def _records(self, reader: DataStreamReader | DataFrameReader) -> DataFrame:
         from pyspark.sql import functions as F
 
         source = self.source
@@ -164,7 +176,7 @@ def _registry(source: KafkaSource, form: Format) -> tuple[Registry | None, dict[
     return asked, avro_kinds(reader, references) if form.kind == "avro" and reader is not None else {}
 
 
-def _as_it_is(frame: Any) -> Any:
+def _as_it_is(frame: DataFrame) -> DataFrame:
     return frame
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from eventide.engine.spark_compat import Java
 from eventide.errors import SourceError, SourceRefused, SourceUnavailable
 from eventide.redaction import masked, secrets_of
 from eventide.sources.kafka import KafkaSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Answer = TypeVar("Answer")
 
@@ -25,33 +29,34 @@ class TopicEnds:
     """The offset of the first record that belongs to an open transaction; without one, as `last` or after it."""
 
 
-def topic_ends(spark: Any, source: KafkaSource) -> TopicEnds:
+def topic_ends(spark: SparkSession, source: KafkaSource) -> TopicEnds:
     """Ids and ends of the topics that there are, as the broker says now; asked with the user's own client options."""
     return _ask(spark, source, lambda jvm, admin: _ends(jvm, admin, source))
 
 
-def topic_begins(spark: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
+def topic_begins(spark: SparkSession, source: KafkaSource) -> dict[tuple[str, int], int]:
     """The offset of the first record that each partition still has, as the broker says now."""
     return _ask(spark, source, lambda jvm, admin: _begins(jvm, admin, source))
 
 
-def topic_ids(spark: Any, source: KafkaSource) -> dict[str, str]:
+def topic_ids(spark: SparkSession, source: KafkaSource) -> dict[str, str]:
     """The ids of the topics that there are, as the broker says now."""
     return _ask(
         spark, source, lambda jvm, admin: {topic: _id(facts) for topic, facts in _described(jvm, admin, source).items()}
     )
 
 
-def _ask(spark: Any, source: KafkaSource, what: Callable[[Any, Any], Answer]) -> Answer:
+def _ask(spark: SparkSession, source: KafkaSource, what: Callable[[Java, Java], Answer]) -> Answer:
     from py4j.protocol import Py4JJavaError
 
     try:
-        properties = spark._jvm.java.util.Properties()
+        jvm: Java = spark._jvm
+        properties = jvm.java.util.Properties()
         for name, value in {**_client_options(source), "bootstrap.servers": source.servers}.items():
             properties.setProperty(name, value)
-        admin = spark._jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
         try:
-            return what(spark._jvm, admin)
+            return what(jvm, admin)
         finally:
             admin.close()
     except Py4JJavaError as error:
@@ -59,7 +64,7 @@ def _ask(spark: Any, source: KafkaSource, what: Callable[[Any, Any], Answer]) ->
     raise fault  # outside of the handler: what Java said word for word may hold a password
 
 
-def _ends(jvm: Any, admin: Any, source: KafkaSource) -> TopicEnds:
+def _ends(jvm: Java, admin: Java, source: KafkaSource) -> TopicEnds:
     """The last offsets are asked for first: where a stable one that is asked for later still lies before, a transaction is open."""
     topics = _described(jvm, admin, source)
     latest = _asked(jvm, topics, jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
@@ -68,12 +73,12 @@ def _ends(jvm: Any, admin: Any, source: KafkaSource) -> TopicEnds:
     return TopicEnds({topic: _id(facts) for topic, facts in topics.items()}, last, stable)
 
 
-def _begins(jvm: Any, admin: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
+def _begins(jvm: Java, admin: Java, source: KafkaSource) -> dict[tuple[str, int], int]:
     earliest = _asked(jvm, _described(jvm, admin, source), jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
     return _offsets(jvm, admin, earliest, jvm.org.apache.kafka.common.IsolationLevel.READ_UNCOMMITTED)
 
 
-def _asked(jvm: Any, topics: dict[str, Any], what: Any) -> Any:
+def _asked(jvm: Java, topics: dict[str, Java], what: Java) -> Java:
     """The same question for every partition."""
     asked = jvm.java.util.HashMap()
     for topic, facts in topics.items():
@@ -82,12 +87,12 @@ def _asked(jvm: Any, topics: dict[str, Any], what: Any) -> Any:
     return asked
 
 
-def _offsets(jvm: Any, admin: Any, asked: Any, level: Any) -> dict[tuple[str, int], int]:
+def _offsets(jvm: Java, admin: Java, asked: Java, level: Java) -> dict[tuple[str, int], int]:
     found = admin.listOffsets(asked, jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)).all().get()
     return {(at.topic(), at.partition()): int(found[at].offset()) for at in found}
 
 
-def _described(jvm: Any, admin: Any, source: KafkaSource) -> dict[str, Any]:
+def _described(jvm: Java, admin: Java, source: KafkaSource) -> dict[str, Java]:
     """The topics that there are; one that is not may yet be created."""
     from py4j.protocol import Py4JJavaError
 
@@ -105,7 +110,7 @@ def _described(jvm: Any, admin: Any, source: KafkaSource) -> dict[str, Any]:
     return found
 
 
-def _id(facts: Any) -> str:
+def _id(facts: Java) -> str:
     return str(facts.topicId().toString())
 
 
@@ -113,7 +118,7 @@ def _client_options(source: KafkaSource) -> dict[str, str]:
     return {name.removeprefix("kafka."): value for name, value in source.options if name.startswith("kafka.")}
 
 
-def _causes(exception: Any) -> list[tuple[str, str]]:
+def _causes(exception: Java) -> list[tuple[str, str]]:
     """The names and messages of an exception and what lies beneath it."""
     found = []
     while exception is not None:

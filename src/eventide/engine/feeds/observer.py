@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
+from eventide.definition.pipeline import Pipeline
+
 
 @runtime_checkable
 class Observer(Protocol):
@@ -17,10 +19,10 @@ class Observer(Protocol):
         """On the driver, before the batch is committed: all that was seen in it. A batch run again is told again, alike."""
 
 
-def tell(pipeline: Any, batch: int, observed: Iterable[tuple[int, list[Any]]]) -> None:
+def tell(pipeline: Pipeline, batch: int, observed: Iterable[tuple[int, list[Any]]]) -> None:
     """Tell every observer of a pipeline what its copies on the workers saw; by source, one entry for each of its maps."""
     heard = list(observed)
-    for index, source in enumerate(pipeline.aggregation.stream.sources):
+    for index, source in enumerate(pipeline.sources):
         for place, change in enumerate(source.maps):
             if isinstance(change, Observer):
                 said = [seen[place] for i, seen in heard if i == index and seen and seen[place] is not None]

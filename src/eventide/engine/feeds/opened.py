@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from eventide.definition.source import Source
 from eventide.engine.feeds.feed import Feed
@@ -14,13 +15,17 @@ from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.kafka import KafkaSource
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def open_feed(spark: Any, index: int, source: Source) -> Feed:
+
+FEEDS: dict[type, Callable[..., Feed]] = {FileSource: FileFeed.open, KafkaSource: KafkaFeed.open, FrameSource: FrameFeed.open}
+"""How each kind of source is opened."""
+
+
+def open_feed(spark: SparkSession, index: int, source: Source) -> Feed:
     """Open a source of any kind."""
-    if isinstance(source, FileSource):
-        return FileFeed.open(spark, index, source)
-    if isinstance(source, KafkaSource):
-        return KafkaFeed.open(spark, index, source)
-    if isinstance(source, FrameSource):
-        return FrameFeed.open(spark, index, source)
+    for kind in type(source).__mro__:
+        if kind in FEEDS:
+            return FEEDS[kind](spark, index, source)
     raise DefinitionError(f"source {source.name!r}: {type(source).__name__} is not a kind of source that Eventide can run.")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import polars as pl
 
+from eventide.definition.pipeline import Pipeline
+from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.feed import Feed
-from eventide.engine.feeds.files import FileFeed
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
+from eventide.kernel.kinds import KINDS
 from eventide.model.window import Session
 from eventide.wording import words
-
-NUMBERS = frozenset({"sum", "mean", "variance", "stddev", "quantile"})
-"""Aggregates of numbers only."""
 
 
 def needed_columns(aggregation: Aggregation) -> list[str]:
@@ -25,20 +23,29 @@ def needed_columns(aggregation: Aggregation) -> list[str]:
     return [*aggregation.keys, *inputs, *aggregation.stream.dedupe_keys]
 
 
-def clock_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
+def clock_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
     """Of these columns, those that a source's clock reads: its times, and what its watermark strategy names."""
-    strategy = str(source.watermark)
-    return frozenset(name for name in names if name in (source.event_time, source.arrival) or name in strategy)
+    read = {source.event_time, source.arrival, *named_in(source.watermark.expressions)}
+    return frozenset(name for name in names if name in read)
 
 
-def mapped_columns(source: Any, names: Iterable[str]) -> frozenset[str]:
+def named_in(expressions: Iterable[str]) -> frozenset[str]:
+    """The columns that SQL expressions read.
+
+    >>> sorted(named_in(["kind = 'marker'", "complete_to - 5"]))
+    ['complete_to', 'kind']
+    """
+    return frozenset(name for text in expressions for name in pl.sql_expr(text).meta.root_names())
+
+
+def mapped_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
     """Of these columns, those that a source's maps read: every one, if a map does not say which."""
-    if not all(hasattr(change, "columns") for change in source.maps):
-        return frozenset(names)
-    return frozenset(column for change in source.maps for column in change.columns)
+    said: list[Iterable[str] | None] = [getattr(change, "columns", None) for change in source.maps]
+    known = [columns for columns in said if columns is not None]
+    return frozenset(names) if len(known) < len(said) else frozenset(column for columns in known for column in columns)
 
 
-def computed_with(pipeline: Any) -> frozenset[str] | None:
+def computed_with(pipeline: Pipeline) -> frozenset[str] | None:
     """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
     whole = any(output.late.refused is not None for output in pipeline.outputs)
     if whole or any(what.kind == "custom" for _, what in pipeline.aggregation.aggregates):
@@ -46,7 +53,7 @@ def computed_with(pipeline: Any) -> frozenset[str] | None:
     return frozenset(needed_columns(pipeline.aggregation))
 
 
-def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
+def only_measured(pipeline: Pipeline, source: Source) -> frozenset[str]:
     """The columns by which lateness is measured and that nothing else reads: they may come as codes instead of values."""
     needed = computed_with(pipeline)
     if needed is None or pipeline.archive is not None or source.maps:
@@ -55,10 +62,10 @@ def only_measured(pipeline: Any, source: Any) -> frozenset[str]:
     return measured - needed - clock_columns(source, measured)
 
 
-def read_kinds(pipeline: Any, feed: FileFeed) -> dict[str, pl.DataType]:
+def read_kinds(pipeline: Pipeline, feed: Feed) -> dict[str, pl.DataType]:
     """The columns of a file that are read at all: every one where rows are kept whole, otherwise those that are used."""
     source, kinds, needed = feed.source, feed.reading.kinds, computed_with(pipeline)
-    if pipeline.archive or needed is None or source.format != "parquet":  # a record is decoded whole
+    if pipeline.archive or needed is None or not feed.takes_columns:
         return kinds
     own = {*clock_columns(source, kinds), *mapped_columns(source, kinds), *needed, *(pipeline.measure or ())}
     return {name: kind for name, kind in kinds.items() if name in own}
@@ -87,7 +94,7 @@ def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.Da
 def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
     """Texts, times and nested values have no sum; found here, not by the first row."""
     for name, what in aggregation.aggregates:
-        if what.kind not in NUMBERS or what.column is None:
+        if not KINDS[what.kind].numbers or what.column is None:
             continue
         kind = kinds[what.column]
         if not (kind.is_numeric() or kind == pl.Boolean()):

@@ -10,11 +10,14 @@ from eventide.engine.feeds.values import Stamp
 
 WELL_KNOWN = "google/protobuf/"
 
+Proto = Any
+"""A pool, descriptor or message of the protobuf library, which is imported only where it is used."""
+
 
 class ProtobufReader:
     """Reads records by the schema whose id they carry; each schema is fetched and built once."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Proto) -> None:
         self.client = client
         self.types: dict[tuple[int, tuple[int, ...]], Any] = {}
 
@@ -38,7 +41,7 @@ class ProtobufReader:
         self.client.note_decoded(schema_id)
         return said
 
-    def _type(self, schema_id: int, indexes: tuple[int, ...]) -> Any:
+    def _type(self, schema_id: int, indexes: tuple[int, ...]) -> Proto:
         from google.protobuf import descriptor_pool, message_factory
 
         from eventide.registry.wire import BadPayload
@@ -55,13 +58,13 @@ class ProtobufReader:
         return message_factory.GetMessageClass(descriptor)
 
 
-def _add(pool: Any, name: str, text: str, texts: dict[str, str], known: set[str]) -> None:
+def _add(pool: Proto, name: str, text: str, texts: dict[str, str], known: set[str]) -> None:
     """Build a file in a pool, the files that it imports first."""
     from google.protobuf import descriptor_pb2
 
     from eventide.registry.compatibility import parse
 
-    parsed: Any = parse("PROTOBUF", text, texts)
+    parsed: Proto = parse("PROTOBUF", text, texts)
     file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(parsed.serialized))
     file.name = name
     known.add(name)
@@ -73,7 +76,7 @@ def _add(pool: Any, name: str, text: str, texts: dict[str, str], known: set[str]
     pool.Add(file)
 
 
-def _add_well_known(pool: Any, name: str, known: set[str]) -> None:
+def _add_well_known(pool: Proto, name: str, known: set[str]) -> None:
     from google.protobuf import descriptor_pb2
 
     module = importlib.import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
@@ -86,7 +89,7 @@ def _add_well_known(pool: Any, name: str, known: set[str]) -> None:
     pool.Add(file)
 
 
-def row_of(message: Any) -> dict[str, Any]:
+def row_of(message: Proto) -> dict[str, Any]:
     """A message as a dict: whole numbers stay whole, an enum is its name, an instant a `Stamp`, what is not set is None."""
     return {
         field.name: None
@@ -96,7 +99,7 @@ def row_of(message: Any) -> dict[str, Any]:
     }
 
 
-def _value(field: Any, value: Any) -> Any:
+def _value(field: Proto, value: Proto) -> Proto:
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
         return [{"key": key, "value": _one(entry.fields_by_name["value"], value[key])} for key in value]
@@ -105,7 +108,7 @@ def _value(field: Any, value: Any) -> Any:
     return _one(field, value)
 
 
-def _one(field: Any, value: Any) -> Any:
+def _one(field: Proto, value: Proto) -> Proto:
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         return str(value) if named is None else named.name

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING
 
 from eventide.engine.feeds.decode import quoted
 from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Feed
-from eventide.engine.feeds.files import FileFeed
-from eventide.engine.feeds.kafka import KafkaFeed
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 PLACES = {
     SOURCE: "long",
@@ -24,7 +25,7 @@ PLACES = {
 }
 
 
-def union_of(spark: Any, feeds: list[Feed]) -> Any:
+def union_of(spark: SparkSession, feeds: list[Feed]) -> DataFrame:
     """Every source in the same columns, and last the heartbeat: a row in each batch, so that quiet streams still close windows.
 
     It beats in every run, live or until caught up: a checkpoint belongs to the sources that wrote it, and both go on from the same one.
@@ -34,7 +35,7 @@ def union_of(spark: Any, feeds: list[Feed]) -> Any:
 
     feeds = sorted(feeds, key=lambda feed: places(feeds).get(feed.index, len(feeds)))
     frames = [feed.frame(spark) for feed in feeds]
-    wanted = {**PLACES, **_users_columns(feeds, frames)}
+    wanted: dict[str, DataType | str] = {**PLACES, **_users_columns(feeds, frames)}
     beat = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").option("numPartitions", "1").load()
     frames.append(beat.select(F.lit(-1).cast("long").alias(SOURCE)))
     return united([_as(wanted, frame) for frame in frames])
@@ -45,16 +46,19 @@ def places(feeds: list[Feed]) -> dict[int, int]:
 
     A user's DataFrame may consist of several of Spark's sources, or none: such come last, and nobody asks for their place.
     """
-    single = [feed for feed in feeds if isinstance(feed, FileFeed | KafkaFeed)]
+    single = [feed for feed in feeds if feed.is_one]
     return {feed.index: place for place, feed in enumerate(single)}
 
 
-def united(frames: list[Any]) -> Any:
+def united(frames: list[DataFrame]) -> DataFrame:
     """DataFrames one after the other, by the names of their columns; one that lacks a column has nulls there."""
-    return reduce(lambda union, frame: union.unionByName(frame, allowMissingColumns=True), frames)
+    union, *rest = frames
+    for frame in rest:
+        union = union.unionByName(frame, allowMissingColumns=True)
+    return union
 
 
-def _as(wanted: dict[str, Any], frame: Any) -> Any:
+def _as(wanted: dict[str, DataType | str], frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     have = set(frame.columns)
@@ -62,10 +66,10 @@ def _as(wanted: dict[str, Any], frame: Any) -> Any:
     return frame.select(*columns)
 
 
-def _users_columns(feeds: list[Feed], frames: list[Any]) -> dict[str, Any]:
+def _users_columns(feeds: list[Feed], frames: list[DataFrame]) -> dict[str, DataType]:
     """The columns that come as such; files come as paths, and Kafka's records without transforms as bytes."""
-    found: dict[str, Any] = {}
+    found: dict[str, DataType] = {}
     for feed, frame in zip(feeds, frames, strict=True):
-        if not isinstance(feed, FileFeed) and (feed.source.transforms or not isinstance(feed, KafkaFeed)):
+        if feed.is_decoded:
             found.update({f.name: f.dataType for f in frame.schema if not f.name.startswith("__")})
     return found

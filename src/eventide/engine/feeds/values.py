@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import re
 import struct
@@ -17,6 +18,8 @@ import polars as pl
 from eventide.engine.feeds.calendar import FIRST_MICROS, LAST_MICROS
 from eventide.engine.feeds.text_times import Times
 
+Value = Any
+"""Whatever a decoded record may hold: what it is, is found out here."""
 Fit = Callable[[Any], Any]
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
 NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "inf": math.inf, "-infinity": -math.inf, "-inf": -math.inf}
@@ -63,7 +66,7 @@ def fit(kind: pl.DataType, times: Times) -> Fit:
     return lambda value: None if value is None else inner(value)
 
 
-def shown(value: Any) -> str:
+def shown(value: Value) -> str:
     """A value for a reason, cut where it is long."""
     text = value if isinstance(value, Number) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
@@ -107,7 +110,7 @@ def is_map(kind: pl.DataType) -> bool:
 def _struct(kind: pl.Struct, times: Times) -> Fit:
     fits = {field.name: fit(typed(field.dtype), times) for field in kind.fields}
 
-    def read(value: Any) -> Any:
+    def read(value: Value) -> Value:
         if not isinstance(value, dict):
             raise Misfit(f"{shown(value)} is no object")
         return {name: part(named(value, name)) for name, part in fits.items()}
@@ -115,7 +118,7 @@ def _struct(kind: pl.Struct, times: Times) -> Fit:
     return read
 
 
-def named(fields: dict[str, Any], name: str) -> Any:
+def named(fields: dict[str, Any], name: str) -> Value:
     """A field's value; one that stands twice has none."""
     if isinstance(fields, Fields) and name in fields.twice:
         raise Misfit(f"the name {name!r} stands twice in one object")
@@ -128,7 +131,7 @@ def _list(kind: pl.List, times: Times) -> Fit:
     inner = kind.inner
     key = _key(typed(inner.fields[0].dtype), times) if entries and isinstance(inner, pl.Struct) else None
 
-    def read(value: Any) -> Any:
+    def read(value: Value) -> Value:
         if key is not None and isinstance(value, dict) and not isinstance(value, Stamp):
             if isinstance(value, Fields) and value.twice:
                 raise Misfit(f"the name {min(value.twice)!r} stands twice in one object")
@@ -145,7 +148,7 @@ def _map(kind: pl.Map, times: Times) -> Fit:
     entries = pl.Struct({"key": typed(kind.key), "value": typed(kind.value)})
     read = _list(pl.List(entries), times)
 
-    def pairs(value: Any) -> Any:
+    def pairs(value: Value) -> Value:
         found = [(None if entry is None else entry["key"], entry and entry["value"]) for entry in read(value)]
         keys = [key for key, _ in found]
         if None in keys:
@@ -167,7 +170,7 @@ def _whole(kind: pl.DataType) -> Fit:
     bits = int(str(kind).lower().removeprefix("u").removeprefix("int"))
     low, high = (0, 2**bits - 1) if not kind.is_signed_integer() else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
-    def read(value: Any) -> Any:
+    def read(value: Value) -> Value:
         if type(value) is not int:
             value = _integral(value)
         if not low <= value <= high:
@@ -177,7 +180,7 @@ def _whole(kind: pl.DataType) -> Fit:
     return read
 
 
-def _integral(value: Any) -> int:
+def _integral(value: Value) -> int:
     """A number without a fraction, however it is written: 1.0 and 1e3 are whole."""
     if isinstance(value, Number | Decimal) or type(value) is float:
         try:
@@ -192,7 +195,7 @@ def _integral(value: Any) -> int:
 def _decimal(kind: pl.Decimal) -> Fit:
     scale, most = kind.scale, 10 ** (kind.precision or 38)
 
-    def read(value: Any) -> Any:
+    def read(value: Value) -> Value:
         if (isinstance(value, str) and NUMBER.fullmatch(value) is None) or isinstance(value, bool):
             raise Misfit(f"{shown(value)} is no number")
         if not isinstance(value, int | float | str | Decimal):
@@ -208,7 +211,7 @@ def _decimal(kind: pl.Decimal) -> Fit:
     return read
 
 
-def _double(value: Any) -> float:
+def _double(value: Value) -> float:
     if type(value) is float:
         return value
     if type(value) is int:
@@ -227,7 +230,7 @@ def _double(value: Any) -> float:
     raise Misfit(f"{shown(value)} is no number")
 
 
-def _single(value: Any) -> float:
+def _single(value: Value) -> float:
     """From a text the nearest single, as for doubles; from a number only itself."""
     found = _double(value)
     try:
@@ -240,7 +243,7 @@ def _single(value: Any) -> float:
 
 
 def _instant(kind: pl.Datetime, times: Times) -> Fit:
-    def read(value: Any) -> Any:
+    def read(value: Value) -> Value:
         if isinstance(value, datetime):
             if value.tzinfo is None:
                 return _micros(value.replace(tzinfo=UTC)) if kind.time_zone is None else _local(value, times)
@@ -273,7 +276,7 @@ def _micros(value: datetime) -> int:
     return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
 
 
-def _text(value: Any) -> str:
+def _text(value: Value) -> str:
     if isinstance(value, UUID):
         return str(value)
     if not isinstance(value, str) or isinstance(value, Number):
@@ -286,7 +289,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: Value) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str) and not isinstance(value, Number):
@@ -297,13 +300,13 @@ def _bytes(value: Any) -> bytes:
     raise Misfit(f"{shown(value)} is not base64")
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: Value) -> bool:
     if not isinstance(value, bool):
         raise Misfit(f"{shown(value)} is neither true nor false")
     return value
 
 
-def _day(value: Any) -> date:
+def _day(value: Value) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
@@ -314,7 +317,7 @@ def _day(value: Any) -> date:
     raise Misfit(f"{shown(value)} is no day as in 2026-11-18")
 
 
-def _clock(value: Any) -> int:
+def _clock(value: Value) -> int:
     if not isinstance(value, time) or value.tzinfo is not None:
         raise Misfit(f"{shown(value)} is no time of day")
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000_000 + value.microsecond * 1_000
@@ -325,6 +328,25 @@ _PLAIN: dict[type, Fit] = {
 }  # fmt: skip
 
 
+_decoder = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=Fields.of, strict=True
+)
+
+
+def parsed(record: bytes) -> Value:
+    """A JSON text with numbers as they are written; a mark of byte order before it is skipped.
+
+    Raises:
+        Misfit: it is not JSON, or not in UTF-8.
+    """
+    try:
+        return _decoder.decode(record.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Misfit(f"not JSON: not UTF-8 at byte {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise Misfit(f"not JSON: {str(error).splitlines()[0]}") from None
+
+
 def from_text(kind: pl.DataType, times: Times) -> Fit:
     """A function from a text alone (a cell of a CSV file) to what a column of this type holds; nested ones are JSON.
 
@@ -333,14 +355,12 @@ def from_text(kind: pl.DataType, times: Times) -> Fit:
     """
     inner = _fit(kind, times)
 
-    def read(text: Any) -> Any:
+    def read(text: Value) -> Value:
         if kind == pl.Boolean:
             return inner({"true": True, "false": False}.get(text.lower(), text))
         if kind.is_numeric():
             return inner(Number(text) if NUMBER.fullmatch(text) else text)
         if kind.is_nested():
-            from eventide.engine.feeds.json_records import parsed
-
             return inner(parsed(text.encode()))
         return inner(text)
 

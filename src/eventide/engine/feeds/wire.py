@@ -10,10 +10,9 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.feeds.columnar import Kinds, fitter, frame_of
-from eventide.engine.feeds.json_records import parsed
 from eventide.engine.feeds.protobuf import ProtobufReader
 from eventide.engine.feeds.text_times import ISO, Times
-from eventide.engine.feeds.values import Misfit, shown
+from eventide.engine.feeds.values import Misfit, parsed, shown
 from eventide.errors import EventideError
 from eventide.kernel.columns import NO_VALUE
 from eventide.registry.wire import HEADER_SIZE

@@ -10,14 +10,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 
-from eventide.engine.arrow_types import small
-from eventide.engine.tables import committed
+from eventide.kernel.arrow_types import small
 from eventide.sinks.base import Span
 from eventide.sinks.ranked import highest, outdated, retracts
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import states_aside
 from eventide.state.journal import Journal, LocalFiles
 from eventide.state.ledger import Ledger
+from eventide.state.state import committed_files
 from eventide.state.store import Store
 
 BACKFILLED = "backfilled"
@@ -122,7 +122,7 @@ def earlier(state: str, output: str) -> Iterator[Earlier]:
         settled = output in ledger.settled
         if output in facts.get("withheld", ()) and not settled and journal.begun(ledger.batch + 1) is None:
             continue  # it ended before it had caught up: nobody has seen anything of it
-        files = [*committed(store, f"panes/{output}", ledger), *_begun(journal, store, output, ledger.batch + 1)]
+        files = [*committed_files(store, f"panes/{output}", ledger), *_begun(journal, store, output, ledger.batch + 1)]
         if files:
             noted = facts.get("shapes", {}).get(output, facts["outputs"][output])
             shape = _shape_in(next(store.batches(files[:1])).schema, noted.get("accumulation", ""))
