@@ -47,9 +47,13 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" $(SPARK_TESTS)
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults
+SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
+
+soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each law over 500 random streams
+	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s tests/model/test_law_7_views.py tests/model/test_law_8_several_aggregations.py \
+	  tests/model/test_law_9_stages.py tests/model/test_law_10_joins.py
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -66,6 +70,10 @@ soak-machine: $(STAMP) ## 500 pipelines of 30 steps through whatever happens to 
 
 soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopback; a packed environment sent to bare ones
 	$(BIN)/pytest -m soak -s tests/engine/test_standalone_cluster.py
+
+soak-stores: $(STAMP)  ## state in an object store: a Spark process killed there, 400 rounds of starters, 200 broken lines
+	EVENTIDE_ROUNDS=400 $(BIN)/pytest -s tests/engine/test_lease.py
+	$(BIN)/pytest -m soak -s tests/engine/test_state_in_an_object_store.py tests/engine/test_object_store_on_spark.py
 
 soak-feeds: $(STAMP)   ## directories and topics to which everything happens, against the oracle: 1,000 without Spark, 200 on it
 	$(BIN)/pytest -m soak -s tests/engine/test_unruly_directory.py tests/engine/test_unruly_topic.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from eventide.testing.broker import KafkaBroker
+    from tests.support.object_store import ObjectStore
     from tests.support.postgres import PostgresServer
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -36,6 +38,23 @@ def broker() -> Iterator[KafkaBroker]:
 
     with KafkaBroker() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    from tests.support.object_store import ObjectStore
+
+    store = ObjectStore(tmp_path_factory.mktemp("object store"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def lake(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place of a test's own in an object store, to which the environment leads."""
+    for name, value in object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return f"s3a://lake/{uuid.uuid4().hex}"
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,10 @@ class DefinitionError(EventideError, ValueError):
     """A pipeline, window, policy or source that contradicts itself; raised where it is written."""
 
 
+class StoreError(EventideError):
+    """A file of the state or the archive is missing or cannot be read, or its place does not answer."""
+
+
 class SourceError(EventideError):
     """A source cannot be read."""
 

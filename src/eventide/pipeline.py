@@ -104,10 +104,10 @@ class Pipeline:
         return fresh
 
     def packages(self) -> list[str]:
-        """The connector jars that its sources need; most need none."""
+        """The connector jars that its sources, its state and its archive need; most need none."""
         from eventide.engine.spark_compat import packages_of
 
-        return packages_of(self.aggregation.stream.sources)
+        return packages_of(self.aggregation.stream.sources, (self.state, self.archive))
 
     def start(self, spark: Any = None, *, interval: str = "1 second", on_progress: Any = None) -> Handle:
         """Start it in the background; a quiet stream still closes its windows."""
@@ -165,7 +165,7 @@ class Pipeline:
 
     def archived(self, spark: Any) -> Any:
         """Every event as it arrived, with its place, as a DataFrame."""
-        from eventide.state.archive import archived
+        from eventide.engine.tables import archived
 
         return archived(self, spark)
 

@@ -86,6 +86,12 @@ def note(state: Path, number: int, files: list[tuple[str, int]]) -> None:
     log.write(f"offsets/{number}", f'v1\n{{}}\n{{"logOffset":{number}}}'.encode())
 
 
+def state_of(root: Path) -> str:
+    """Where a run keeps its state: below its root, or where a file there says."""
+    elsewhere = root / "state_is_at"
+    return elsewhere.read_text() if elsewhere.exists() else str(root / "state")
+
+
 def pipeline(root: Path) -> ev.Pipeline:
     """Two sinks of different kinds, three policies, late rows and dead letters kept."""
     payments = ev.files(
@@ -99,7 +105,7 @@ def pipeline(root: Path) -> ev.Pipeline:
         minutes.to("drop", base, late=ev.drop()),
         minutes.to("accumulate", ev.parquet(str(root / "lake")), late=ev.accumulate("2 minutes", refused=ev.divert(base))),
         minutes.to("retract", base, late=ev.retract("5 minutes", refused=ev.divert())),
-        state=str(root / "state"),
+        state=state_of(root),
         dead_letters=base,
         buckets=2,
         archive=str(root / "archive") if (root / "archive").exists() else None,
@@ -109,7 +115,7 @@ def pipeline(root: Path) -> ev.Pipeline:
 def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
     """Go on from wherever the last life ended, to the end of the input."""
     bucket_task.COMPACT_ABOVE = 2
-    run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
+    run = Run(pipeline(root), Here(), state_of(root), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
     try:
         run.open()
     except StateFinished:  # the last life died after its last commit
@@ -131,7 +137,7 @@ def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
 def live_while_others_write(root: Path, hook: Callable[[str], None], shift: int) -> None:
     """Go on from wherever the last life ended, while files land; when the producers have closed the input, to its end."""
     bucket_task.COMPACT_ABOVE = 2
-    run = Run(pipeline(root), Here(), str(root / "state"), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
+    run = Run(pipeline(root), Here(), state_of(root), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
     try:
         run.open()
     except StateFinished:  # the last life died after its last commit

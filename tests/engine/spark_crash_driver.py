@@ -13,9 +13,10 @@ from eventide.engine.spark_session import local_session
 
 
 def main(root: str, shift: str) -> None:
-    spark = local_session(name="eventide crash")
+    payments = pipeline(Path(root))
+    spark = local_session(payments.packages(), name="eventide crash")
     print("session", flush=True)
-    run = Run(pipeline(Path(root)), spark, f"{root}/state", clock=lambda: time.time_ns() // 1000 + int(shift))
+    run = Run(payments, spark, str(payments.state), clock=lambda: time.time_ns() // 1000 + int(shift))
     run.on_progress = lambda progress: print("batch", progress.batch, flush=True)
     run.open()
     run.start(available_now=True).awaitTermination()

@@ -9,16 +9,18 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from crash_driver import POINTS
+from crash_driver import POINTS, state_of
 from landing import land, lane_rows
 
-from eventide.state.journal import Journal, LocalFiles
+from eventide.state.journal import Journal
+from eventide.state.records import record_files
+from eventide.state.store import Store
 
 HERE = Path(__file__).parent
 HOUR = 3600 * 1_000_000
@@ -94,7 +96,7 @@ def sinks_of(root: Path) -> dict[str, Any]:
     facts["accumulate"] = sorted(current.drop([c for c in current.columns if "emitted" in c]).rows(), key=repr)
     log = pl.concat([pl.read_parquet(p) for p in sorted((root / "lake/accumulate/panes").glob("*.parquet"))])
     facts["accumulate log"] = sorted(log.drop([c for c in log.columns if "emitted" in c]).rows(), key=repr)
-    last = Journal(LocalFiles(str(root / "state"))).last()
+    last = Journal(record_files(state_of(root))).last()
     assert last is not None
     facts["rows"], facts["verdicts"] = last["ledger"]["rows"], last["ledger"]["outputs"]
     return facts
@@ -105,8 +107,8 @@ def assert_nothing_lost_or_doubled(root: Path, undisturbed: dict[str, Any]) -> N
     assert facts.keys() == undisturbed.keys()
     for name, want in undisturbed.items():
         assert facts[name] == want, name
-    live = {p["path"] for p in Journal(LocalFiles(str(root / "state"))).last()["ledger"]["parts"]}  # type: ignore[index]
-    left = {str(p.relative_to(root / "state")) for p in (root / "state/data").rglob("*.parquet")}
+    live = {p["path"] for p in Journal(record_files(state_of(root))).last()["ledger"]["parts"]}  # type: ignore[index]
+    left = set(Store(state_of(root)).files("data"))
     assert left - live == set(), "files that nothing refers to stay behind"
 
 
@@ -129,10 +131,19 @@ def killed_at(
     return done
 
 
-def killed_at_random(kills: int, lives: Lives, root: Path, landed: Path, undisturbed: dict[str, Any], seed: int) -> int:
+def killed_at_random(
+    kills: int,
+    lives: Lives,
+    root: Path,
+    landed: Path,
+    undisturbed: dict[str, Any],
+    seed: int,
+    prepare: Callable[[Path], Any] = lambda root: None,
+) -> int:
     rng, done, runs = random.Random(seed), 0, 0
     while done < kills:
         here = fresh(root / f"random {runs}", landed)
+        prepare(here)
         runs += 1
         ended = "killed"
         while ended == "killed":

@@ -18,10 +18,12 @@ import pytest
 
 from eventide import sinks
 from eventide.sinks import Retry
+from eventide.sinks.kinds.clickhouse import Server
 from eventide.testing.broker import KafkaBroker
 from tests.sinks.panes import SHAPE, Pane, batch, delivery, expected, random_log, seen
 from tests.sinks.places import Kafka, Place, Postgres, Webhook, World
 from tests.support.faults import Breaking
+from tests.support.object_store import ObjectStore
 from tests.support.postgres import free_port
 
 PATIENT = Retry(give_up_after=120, first=0.01, longest=0.1)
@@ -37,7 +39,7 @@ def disturbed_run(sink: Any, output: str, line: Breaking, faults: int) -> list[P
     writer = sink.open(output, SHAPE)
 
     def step(number: int) -> None:
-        panes = random_log(number % 400, seed=11 + number // 400)
+        panes = random_log(number, seed=11)
         log.extend(panes)
         writer.deliver(batch(panes), delivery(output, number))
 
@@ -94,28 +96,35 @@ def test_kafka(faults: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def object_store() -> Iterator[int]:
-    """A store that speaks S3, in a process of its own, with one bucket."""
-    import pyarrow.fs as fs
-
-    port = free_port()
-    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "object_store.py"), str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ) as server:
+def clickhouse_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The engine of ClickHouse behind its protocol, in a process of its own."""
+    port, home = free_port(), tmp_path_factory.mktemp("clickhouse")
+    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "clickhouse_server.py"), str(port), str(home)]
+    with subprocess.Popen(command, env=os.environ) as server:
         try:
             deadline = time.monotonic() + 60
             while True:
                 try:
-                    store = fs.S3FileSystem(
-                        endpoint_override=f"127.0.0.1:{port}", scheme="http", access_key="k", secret_key="s", region="us-east-1",
-                        allow_bucket_creation=True,
-                    )  # fmt: skip
-                    store.create_dir("lake")
+                    Server(f"http://127.0.0.1:{port}/sales").close()
                     break
-                except OSError:
-                    assert server.poll() is None and time.monotonic() < deadline, "the object store did not start"
+                except Exception:
+                    assert server.poll() is None and time.monotonic() < deadline, "ClickHouse did not start"
+                    time.sleep(0.2)
             yield port
         finally:
             server.kill()
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_clickhouse(clickhouse_server: int, faults: int) -> None:
+    name = Place(World(None)).output
+    with Breaking(clickhouse_server, seed=faults, share=1.0, reach=15_000) as line:
+        sink = sinks.clickhouse(f"http://127.0.0.1:{line.port}/sales", retry=PATIENT)
+        log = disturbed_run(sink, name, line, faults)
+    reader = Server(f"http://127.0.0.1:{clickhouse_server}/sales")
+    rows = reader.client.query_arrow(f'select * from "{name}"').to_pylist()
+    reader.close()
+    assert seen(rows) == expected(log)
 
 
 def stored(kind: str, port: int, name: str, path: Path) -> Any:
@@ -134,11 +143,11 @@ def stored(kind: str, port: int, name: str, path: Path) -> Any:
 
 @pytest.mark.parametrize("faults", FAULTS)
 @pytest.mark.parametrize("kind", ["delta", "iceberg", "parquet"])
-def test_object_store(kind: str, object_store: int, tmp_path: Path, faults: int) -> None:
+def test_object_store(kind: str, object_store: ObjectStore, tmp_path: Path, faults: int) -> None:
     name = Place(World(tmp_path)).output
-    with Breaking(object_store, seed=faults, share=0.15, reach=6_000) as line:
+    with Breaking(object_store.port, seed=faults, share=0.15, reach=6_000) as line:
         log = disturbed_run(stored(kind, line.port, name, tmp_path), name, line, faults)
         # An Iceberg table remembers the address of nothing but its files, so it is read without the line.
-        reader = stored(kind, object_store, name, tmp_path)
+        reader = stored(kind, object_store.port, name, tmp_path)
         rows = (reader.read(name, SHAPE) if kind == "parquet" else reader.read(SHAPE)).to_pylist()
     assert seen(rows) == expected(log)

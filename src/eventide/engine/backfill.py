@@ -14,13 +14,13 @@ from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
 from eventide.engine.spark_session import session_for
 from eventide.engine.supersede import Superseding
+from eventide.engine.tables import archived
 from eventide.errors import DefinitionError
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
 from eventide.model.watermark import Custom, Punctuated
 from eventide.sinks.shape import named_aside
 from eventide.sources.frame import FrameSource
-from eventide.state.archive import archived
 from eventide.state.journal import Journal
 from eventide.state.records import record_files
 

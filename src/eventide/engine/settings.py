@@ -19,7 +19,7 @@ from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
-from eventide.state.records import is_local
+from eventide.storage.address import for_arrow, is_local
 from eventide.wording import span, words
 
 FREE, NEW, REFUSED, PARTS = "free", "needs a new generation", "refused", "by its parts"
@@ -39,10 +39,10 @@ class Rule:
 def place(path: str) -> str:
     """Where a path leads, without the password that an address may hold.
 
-    >>> place("s3://key:secret@bucket/landing")
-    '"s3://key:***@bucket/landing"'
+    >>> place("s3://key:secret@bucket/landing"), place("s3a://bucket/landing")
+    ('"s3://key:***@bucket/landing"', '"s3://bucket/landing"')
     """
-    whole = os.path.abspath(path.removeprefix("file://").removeprefix("file:")) if is_local(path) else path
+    whole = os.path.abspath(path.removeprefix("file://").removeprefix("file:")) if is_local(path) else for_arrow(path)
     return words(masked(whole))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from eventide.definition.source import Source
 from eventide.engine.java import SparkUnavailable
 from eventide.errors import DefinitionError, EventideError
+from eventide.storage.address import scheme_of
 
 
 class SparkUnsupported(EventideError):
@@ -22,6 +23,7 @@ class Line:
 
     kafka: tuple[str, ...]
     delta: tuple[str, ...] = ()
+    s3: tuple[str, ...] = ()
 
 
 def _kafka(scala: str, connector: str, tokens: str, clients: str, pool: str) -> tuple[str, ...]:
@@ -37,16 +39,33 @@ def _delta(name: str, version: str, *beside: str) -> tuple[str, ...]:
     return (f"io.delta:{name}:{version}", *(f"io.delta:{other}:{version}" for other in ("delta-storage", *beside)))
 
 
+def _s3(hadoop: str, sdk: str, *cloud: str) -> tuple[str, ...]:
+    return (f"org.apache.hadoop:hadoop-aws:{hadoop}", sdk, *(f"org.apache.spark:spark-hadoop-cloud_{at}" for at in cloud))
+
+
+_SDK_1, _SDK_2 = "com.amazonaws:aws-java-sdk-bundle", "software.amazon.awssdk:bundle"
 _KERNEL = ("delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
 
 # The connectors of a line work with every patch of it, and 4.2's with 4.3 too. The token provider is the same code since 4.0, and its
 # newer releases cannot be had everywhere.
 LINES = {
-    "3.5": Line(_kafka("2.12", "3.5.0", "3.5.0", "3.4.1", "2.11.1"), _delta("delta-spark_2.12", "3.3.2")),
-    "4.0": Line(_kafka("2.13", "4.0.1", "4.0.0", "3.9.1", "2.12.0"), _delta("delta-spark_2.13", "4.0.1")),
-    "4.1": Line(_kafka("2.13", "4.1.3", "4.0.0", "3.9.1", "2.12.1"), _delta("delta-spark_4.1_2.13", "4.3.0", *_KERNEL)),
-    "4.2": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1")),
-    "4.3": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1")),
+    "3.5": Line(
+        _kafka("2.12", "3.5.0", "3.5.0", "3.4.1", "2.11.1"),
+        _delta("delta-spark_2.12", "3.3.2"),
+        _s3("3.3.4", f"{_SDK_1}:1.12.262", "2.12:3.5.1"),
+    ),
+    "4.0": Line(
+        _kafka("2.13", "4.0.1", "4.0.0", "3.9.1", "2.12.0"),
+        _delta("delta-spark_2.13", "4.0.1"),
+        _s3("3.4.1", f"{_SDK_2}:2.24.6", "2.13:4.0.1"),
+    ),
+    "4.1": Line(
+        _kafka("2.13", "4.1.3", "4.0.0", "3.9.1", "2.12.1"),
+        _delta("delta-spark_4.1_2.13", "4.3.0", *_KERNEL),
+        _s3("3.4.2", f"{_SDK_2}:2.29.52", "2.13:4.1.1"),
+    ),
+    "4.2": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1"), (), _s3("3.5.0", f"{_SDK_2}:2.35.4")),
+    "4.3": Line(_kafka("2.13", "4.2.0", "4.0.0", "3.9.2", "2.13.1"), (), _s3("3.5.0", f"{_SDK_2}:2.35.4")),
 }
 
 
@@ -64,13 +83,15 @@ def line_of(version: str) -> Line:
     return line
 
 
-def packages_of(sources: Iterable[Source]) -> list[str]:
-    """The connectors that sources need, in the versions that fit the Spark that is installed; most need none.
+def packages_of(sources: Iterable[Source], places: Iterable[str | None] = ()) -> list[str]:
+    """The connectors that sources, and places of files, need, in the versions that fit the Spark that is installed; most need none.
 
-    >>> packages_of([])
+    >>> packages_of([], ["state/clicks"])
     []
     """
-    return [package for name in _needs(sources) for package in connector(name)]
+    in_s3 = ["s3" for place in places if scheme_of(place or "") in ("s3", "s3a")]
+    wanted = dict.fromkeys([*_needs(sources), *in_s3])
+    return [package for name in wanted for package in connector(name)]
 
 
 def _needs(sources: Iterable[Source]) -> list[str]:
@@ -78,7 +99,7 @@ def _needs(sources: Iterable[Source]) -> list[str]:
 
 
 def connector(name: str) -> tuple[str, ...]:
-    """The jars of one connector, `kafka` or `delta`, for the Spark that is installed."""
+    """The jars of one connector, `kafka`, `delta` or `s3`, for the Spark that is installed."""
     import pyspark
 
     packages: tuple[str, ...] = getattr(line_of(pyspark.__version__), name)
@@ -97,13 +118,11 @@ PROVIDERS = {"kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider", "delt
 
 def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
     """Stop where a session lacks the connectors that sources need, and say what brings them."""
-    from py4j.java_gateway import JavaClass
-
     for name in _needs(sources):
         found = spark._jvm
         for part in PROVIDERS[name].split("."):
             found = getattr(found, part)
-        if not isinstance(found, JavaClass):
+        if not is_class(found):
             raise SparkUnavailable(
                 f"this Spark session has no {name} connector. Bring it when Spark is started: spark-submit --packages {','.join(connector(name))}, or "
                 "spark.jars.packages in the session's settings; without a session of your own Eventide brings it itself."
@@ -143,13 +162,18 @@ def parse_ddl(text: str) -> Any:
         raise DefinitionError(f"the schema {text!r} is not Spark DDL: {str(error).splitlines()[0]}") from error
 
 
-def checkpoint_files(jvm: Any, path: Any, configuration: Any) -> Any:
-    """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
+def is_class(found: Any) -> bool:
+    """Whether py4j has found a class of the JVM's: for any other name it makes up a package."""
     from py4j.java_gateway import JavaClass
 
+    return isinstance(found, JavaClass)
+
+
+def checkpoint_files(jvm: Any, path: Any, configuration: Any) -> Any:
+    """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
     streaming = jvm.org.apache.spark.sql.execution.streaming
     for place in (streaming, streaming.checkpointing):
-        if isinstance(place.CheckpointFileManager, JavaClass):  # for any other name py4j makes up a package
+        if is_class(place.CheckpointFileManager):
             return place.CheckpointFileManager.create(path, configuration)
     raise SparkUnsupported(
         "this Spark keeps its checkpoint file manager somewhere else; state can only be kept on a local disk."

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from eventide.state.journal import JournalError, RecordFiles
+from eventide.state.journal import JournalError
+from eventide.storage.files import RecordFiles
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from eventide.engine.class_archive import ClassArchive
 from eventide.engine.connectors import jars_of
 from eventide.engine.given_settings import given_settings, is_submitted
 from eventide.engine.java import SparkUnavailable, show_java
+from eventide.engine.s3a import s3a_settings
 from eventide.engine.spark_compat import line_of
 from eventide.engine.worker import check_workers
 from eventide.errors import EventideError
@@ -58,7 +59,7 @@ def local_session(
     master = master or theirs.get("spark.master") or f"local[{cores or '*'}]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    ours = {**_defaults(cores or len(os.sched_getaffinity(0)), name), **_for_delta(packages)}
+    ours = {**_defaults(cores or len(os.sched_getaffinity(0)), name), **_for_delta(packages), **s3a_settings(packages)}
     settings = {**ours, **theirs, "spark.master": master}
     if master.startswith("local"):  # elsewhere workers must be able to call the driver
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""What a pipeline has said, as DataFrames: panes, late rows, dead letters and windows of the committed batches."""
+"""What a pipeline has said and seen, as DataFrames: panes, late rows, dead letters, windows and archive of the committed batches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 from eventide.definition.output import Output
 from eventide.engine.batch.deliver import pane_shape
-from eventide.errors import EventideError
+from eventide.engine.s3a import spark_address
+from eventide.errors import DefinitionError, EventideError
 from eventide.model.window import Sliding
+from eventide.state.archive import archived_files
 from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
@@ -35,7 +37,7 @@ def _table(pipeline: Any, spark: Any, directory: str, empty: Any) -> Any:
     files = committed(store, directory, ledger)
     if not files:
         return empty()
-    return spark.read.parquet(*[store.url(f) for f in files])
+    return spark.read.parquet(*[spark_address(spark, store.url(f)) for f in files])
 
 
 def _stands(path: str, ledger: Ledger) -> bool:
@@ -67,6 +69,14 @@ def dead_letters(pipeline: Any, spark: Any) -> Any:
     """The records that could not be read."""
     empty = "source bigint, lane string, offset bigint, arrival timestamp_ltz, event_time timestamp_ltz, reason string, raw binary, generation bigint"
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
+
+
+def archived(pipeline: Any, spark: Any) -> Any:
+    """Every archived event as a DataFrame."""
+    found = archived_files(pipeline)
+    if not found:
+        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+    return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
 
 
 def windows(pipeline: Any, spark: Any) -> Any:
@@ -113,4 +123,4 @@ def _open_windows(pipeline: Any, ledger: Ledger) -> list[tuple[int, int]]:
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
 
 
-__all__ = ["NothingYet", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]
+__all__ = ["NothingYet", "archived", "committed", "dead_letters", "late", "pane_shape", "panes", "windows"]

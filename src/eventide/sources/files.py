@@ -11,6 +11,7 @@ from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
 from eventide.sources.filenames import FORMATS
 from eventide.sources.formats import ddl_columns
+from eventide.storage.address import scheme_of
 
 PATTERN = frozenset("*?[]{}\\")
 """What Spark would take for a pattern."""
@@ -34,6 +35,11 @@ class FileSource(Source):
     def columns(self) -> tuple[str, ...] | None:
         """Known when a schema was given."""
         return None if self.schema is None else ddl_columns(self.schema)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Spark lists the files, and ships nothing that reaches S3."""
+        return ("s3",) if scheme_of(self.path) in ("s3", "s3a") else ()
 
     @property
     def lane_column(self) -> str | None:

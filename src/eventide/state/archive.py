@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import polars as pl
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from eventide.errors import DefinitionError
@@ -26,7 +25,8 @@ from eventide.sinks.shape import aside, named_aside
 from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
-from eventide.state.store import LONGEST, attempted, file_system, put
+from eventide.state.store import LONGEST, attempted
+from eventide.storage.files import data_files
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
 SHORTENED = "@"
@@ -57,13 +57,12 @@ class ArchiveWriter:
         days = framed.with_columns(arrived.alias("__arrived"), happened.fill_null(NO_DAY).alias("__happened"))
         place = f"g{self.generation}-b{self.batch:012d}-s{self.lane[0]}"
         name = f"{attempted(f'{place}-{_lane_text(self.lane[1])}-{self.chunk:06d}', self.attempt)}.parquet"
-        files, base = file_system(self.root)
+        files = data_files(self.root)
         for (arrived, happened), part in days.partition_by("__arrived", "__happened", as_dict=True).items():
-            directory = f"{base}/arrival_day={arrived}/event_day={happened}"
             body = io.BytesIO()
             pq.write_table(part.drop("__arrived", "__happened").to_arrow(), body, compression="zstd")
-            self.written.append(f"{directory}/{name}")
-            put(files, self.written[-1], body.getbuffer())
+            self.written.append(f"arrival_day={arrived}/event_day={happened}/{name}")
+            files.put(self.written[-1], body.getbuffer())
         self.chunk += 1
 
     def close(self) -> list[str]:
@@ -72,9 +71,7 @@ class ArchiveWriter:
 
     def forget(self) -> None:
         """Take back every chunk: by their names they would count as this run's."""
-        files, _ = file_system(self.root)
-        for path in self.written:
-            files.delete_file(path)
+        data_files(self.root).delete(*self.written)
 
 
 def _lane_text(lane: str) -> str:
@@ -116,7 +113,7 @@ class ArchivedFile:
     root: str
     """The archive as the user names it: by it alone the file system is known."""
     path: str
-    """Where the file is in the archive's file system; it has no scheme."""
+    """Below the archive's root: two days and a name."""
     batch: int
     lane: LaneId
     chunk: int
@@ -124,18 +121,13 @@ class ArchivedFile:
     """The lane is only the beginning of its name and a hash; its rows have the whole of it."""
 
     @property
-    def below(self) -> str:
-        """Its path below the archive's root: two days and a name."""
-        return "/".join(self.path.split("/")[-3:])
-
-    @property
     def url(self) -> str:
         """The file as Spark reads it."""
-        return f"{self.root.rstrip('/')}/{self.below}"
+        return f"{self.root.rstrip('/')}/{self.path}"
 
     def open(self) -> pq.ParquetFile:
         """The file in the file system of its archive."""
-        return pq.ParquetFile(file_system(self.root)[0].open_input_file(self.path))
+        return pq.ParquetFile(data_files(self.root).open(self.path))
 
 
 def archived_files(pipeline: Any) -> list[ArchivedFile]:
@@ -155,13 +147,16 @@ def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
     return by_name(root, _listed(root), generation, ledger)
 
 
-def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
-    """Remove what runs have left of batches that they did not commit. This lists the whole archive, so it is for the start of a run."""
-    files, _ = file_system(root)
-    for path in _listed(root):
-        match = NAME.search(path)
-        if match is not None and int(match[1]) == generation and not _stands(match, ledger):
-            files.delete_file(path)
+def clear_uncommitted(root: str, generation: int, ledger: Ledger, *, tries: bool = False) -> None:
+    """Remove what runs have left of committed batches that they did not commit, and with `tries` what they have left of the batch after those.
+
+    This lists the whole archive: once in a run is enough.
+    """
+    matches = {path: NAME.search(path) for path in _listed(root)}
+    ours = {path: found for path, found in matches.items() if found is not None and int(found[1]) == generation}
+    # Of a batch after those, whoever is at it may yet commit.
+    left = [p for p, found in ours.items() if (tries or int(found[2]) <= ledger.batch) and not _stands(found, ledger)]
+    data_files(root).delete(*left)
 
 
 def newest_generation(root: str) -> int:
@@ -170,8 +165,7 @@ def newest_generation(root: str) -> int:
 
 
 def _listed(root: str) -> list[str]:
-    files, base = file_system(root)
-    return [info.path for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True))]
+    return list(data_files(root).sizes(""))
 
 
 def _stands(match: re.Match[str], ledger: Ledger) -> bool:
@@ -188,14 +182,6 @@ def by_name(root: str, paths: list[str], generation: int, ledger: Ledger) -> lis
             lane, shortened = unquote(match[4]), SHORTENED in match[4]
             found.append(ArchivedFile(root, path, int(match[2]), (int(match[3]), lane), int(match[5]), shortened))
     return sorted(found, key=lambda f: (f.lane, f.batch, f.chunk, f.path))
-
-
-def archived(pipeline: Any, spark: Any) -> Any:
-    """Every archived event as a DataFrame."""
-    found = archived_files(pipeline)
-    if not found:
-        raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
-    return spark.read.option("mergeSchema", "true").parquet(*[file.url for file in found])
 
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
@@ -248,4 +234,4 @@ def _true_lane(file: ArchivedFile) -> LaneId:
     return (file.lane[0], _read(file, [], ["_lane"])["@_lane"][0]) if file.shortened else file.lane
 
 
-__all__ = ["PLACE", "ArchiveWriter", "archived", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]
+__all__ = ["PLACE", "ArchiveWriter", "archived_files", "archived_lanes", "clear_uncommitted", "lane_chunks"]

@@ -10,11 +10,12 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from eventide.sinks.libraries import need
 from eventide.state.archive import NO_DAY, ArchivedFile, by_name, files_of
 from eventide.state.ledger import Ledger
-from eventide.state.store import file_system
+from eventide.storage.files import data_files
 
 DAYS = ("arrival_day", "event_day")
 
@@ -48,9 +49,9 @@ def _writer(generation: int) -> str:
 
 
 def _footer(file: ArchivedFile) -> tuple[pa.Schema, int, int]:
-    size = file_system(file.root)[0].get_file_info(file.path).size
-    with file.open() as opened:
-        return opened.schema_arrow.remove_metadata(), opened.metadata.num_rows, size
+    body = data_files(file.root).open(file.path)
+    with pq.ParquetFile(body) as opened:
+        return opened.schema_arrow.remove_metadata(), opened.metadata.num_rows, body.size()
 
 
 def _widen(deltalake: Any, table: Any, schema: pa.Schema) -> None:
@@ -62,9 +63,9 @@ def _widen(deltalake: Any, table: Any, schema: pa.Schema) -> None:
 
 
 def _action(deltalake: Any, file: ArchivedFile, rows: int, size: int) -> Any:
-    days = dict(part.split("=", 1) for part in file.below.split("/")[:-1])
+    days = dict(part.split("=", 1) for part in file.path.split("/")[:-1])
     values = {name: None if days[name] == NO_DAY else days[name] for name in DAYS}
-    return deltalake.transaction.AddAction(file.below, size, values, 0, True, json.dumps({"numRecords": rows}))
+    return deltalake.transaction.AddAction(file.path, size, values, 0, True, json.dumps({"numRecords": rows}))
 
 
 __all__ = ["publish"]

@@ -12,10 +12,12 @@ import os
 import uuid
 import zlib
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from eventide.errors import EventideError
 from eventide.state.ledger import Ledger
+from eventide.storage.address import local_path
+from eventide.storage.files import RecordFiles
 
 VERSION = 2
 OLD_DEFINITION = "definition.json"
@@ -34,30 +36,11 @@ class RecordTaken(EventideError):
     """A record that this run was to write was written by another one."""
 
 
-class RecordFiles(Protocol):
-    """Small files written whole or not at all."""
-
-    def read(self, path: str) -> bytes | None:
-        """The content, or None if there is no such file."""
-
-    def write(self, path: str, body: bytes) -> None:
-        """Write a whole file at once, replacing an earlier one."""
-
-    def create(self, path: str, body: bytes) -> bool:
-        """Write a whole file at once if there is none of that name; says whether it was this call that wrote it."""
-
-    def names(self, directory: str) -> list[str]:
-        """The names in a directory; none if it does not exist."""
-
-    def delete(self, path: str) -> None:
-        """Remove a file, if it is there."""
-
-
 class LocalFiles:
     """On a local disk: written beside, flushed, then renamed."""
 
     def __init__(self, root: str) -> None:
-        self.root = Path(root.removeprefix("file://").removeprefix("file:"))
+        self.root = Path(local_path(root))
 
     def read(self, path: str) -> bytes | None:
         """The content, or None."""
@@ -87,10 +70,14 @@ class LocalFiles:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        with open(beside, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(beside, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:  # no room left, most often: what is there of it takes some
+            beside.unlink(missing_ok=True)
+            raise
         return beside
 
     def _flush_names(self, path: str) -> None:
@@ -105,9 +92,10 @@ class LocalFiles:
         here = self.root / directory
         return sorted(p.name for p in here.iterdir() if not p.name.startswith(".")) if here.is_dir() else []
 
-    def delete(self, path: str) -> None:
-        """Remove a file."""
-        (self.root / path).unlink(missing_ok=True)
+    def delete(self, *paths: str) -> None:
+        """Remove files."""
+        for path in paths:
+            (self.root / path).unlink(missing_ok=True)
 
 
 class Journal:
@@ -137,23 +125,23 @@ class Journal:
 
     def tidy(self, batch: int) -> None:
         """Forget records that nobody needs any more."""
-        for name in self.files.names("journal"):
-            number = _number(name)
-            if number is not None and number < batch - KEPT and not name.startswith("definition-"):
-                self.files.delete(f"journal/{name}")
+        named = {name: _number(name) for name in self.files.names("journal") if not name.startswith("definition-")}
+        old = [f"journal/{name}" for name, number in named.items() if number is not None and number < batch - KEPT]
+        self.files.delete(*old)
 
     def last(self) -> dict[str, Any] | None:
         """The newest commit."""
-        commits = [n for n in self.files.names("journal") if n.startswith("commit-") and _number(n) is not None]
+        names = self.files.names("journal")
+        commits = [n for n in names if n.startswith("commit-") and _number(n) is not None]
+        begun = [n for n in names if n.startswith("begin-")]
         if not commits:
-            begun = [n for n in self.files.names("journal") if n.startswith("begin-")]
             if begun and (_number(begun[0]) or 0) > 0:
                 raise JournalError(
                     f"the journal begins with {begun[0]} and holds no commit: earlier records are missing. Nothing was overwritten. "
                     "Restore them, or start over with a new generation: eventide run FILE --start-over."
                 )
             return None
-        started = max((_number(n) or 0 for n in self.files.names("journal") if n.startswith("begin-")), default=0)
+        started = max((_number(n) or 0 for n in begun), default=0)
         newest = _number(commits[-1]) or 0
         if started > newest + 1:
             raise JournalError(
@@ -179,11 +167,18 @@ class Journal:
             )
         return self._read(f"journal/{names[-1]}") if names else None
 
-    def define(self, facts: dict[str, Any]) -> None:
-        """Note what the state is made by from now on, unless that is known."""
-        if facts != self.definition():
-            number = 1 + max((_number(name) or 0 for name in self._definitions()), default=0)
-            self._create(f"journal/definition-{number:06d}.json", facts)
+    @property
+    def definitions(self) -> int:
+        """The number of the newest record of a definition; 0 where there is none with a number."""
+        return max((_number(name) or 0 for name in self._definitions()), default=0)
+
+    def define(self, facts: dict[str, Any], known: int) -> None:
+        """Note what the state is made by from now on, unless that is known; `known` is the newest record that the run went by.
+
+        Should another run have noted a definition since, this one has lost the state to it, and its own is not to count.
+        """
+        if self.definitions > known or facts != self.definition():
+            self._create(f"journal/definition-{known + 1:06d}.json", facts)
 
     def _definitions(self) -> list[str]:
         """Records of definitions, oldest first; the one without a number is of an older format."""

@@ -3,6 +3,9 @@
 A record is created once, under the number of the holding and of its beat: `lease/00000007-00000003.json`. Whoever creates the first
 record of the next number holds the state from then on; a run that finds a higher number than its own has lost it, and stops before it
 delivers or commits anything more. Should it not notice in time, its commit fails, because the other's record has the name already.
+
+The first record of a holding stays until a higher number has one. So a starter that was held up between its look and its record finds the
+name taken, or a higher number beside its own.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from eventide.errors import EventideError
-from eventide.state.journal import RecordFiles
+from eventide.storage.files import RecordFiles
 
 EXPIRES_AFTER = 120.0
 """Seconds without renewal after which a run on another machine is taken for dead."""
@@ -39,32 +44,44 @@ class Lease:
     number: int
     holder: str
     beat: int = 0
+    alone: bool = True
+    """Whether no run before this one can wake up and commit: each has ended, or a batch was committed since it was last heard."""
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _over: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
     def take(cls, files: RecordFiles, root: str) -> Lease:
         """Take the lease, or say who holds it; a holder that is dead on this machine is replaced at once."""
-        names, older = files.names(DIRECTORY), files.read(OLDER)
+        names, older, alone = files.names(DIRECTORY), files.read(OLDER), True
         if older is not None:
-            _refuse_living(_record(older, f"{root}/{OLDER}"), root)
+            _refuse_living(_record(older, f"{root}/{OLDER}"), root, lambda: files.read(OLDER) != older)
         if names:
             body = files.read(f"{DIRECTORY}/{names[-1]}")
             # A record that is gone was replaced by its holder's next one, so that the holder is alive.
             held = (
-                {"pid": "?", "host": "?", "start": None, "renewed": time.time()}
+                {
+                    "pid": "?",
+                    "host": "?",
+                    "machine": "?",
+                    "start": None,
+                    "renewed": time.time(),
+                    "released": False,
+                    "alone": False,
+                }
                 if body is None
                 else _record(body, f"{root}/{DIRECTORY}/{names[-1]}")
             )
             if not held.get("released"):
-                _refuse_living(held, root)
-        lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex)
+                _refuse_living(held, root, lambda: files.names(DIRECTORY)[-1:] != names[-1:])
+            alone = bool(held["alone"] and (held["released"] or held["machine"] == _machine()))
+        lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex, alone=alone)
         if not files.create(lease._path, lease._body()):
-            raise StateInUse(
-                f"the state directory {root} was taken by another run at this moment. Two runs would write the same batches."
-            )
-        for name in names:
-            files.delete(f"{DIRECTORY}/{name}")
+            raise _taken(root)
+        found = files.names(DIRECTORY)
+        if any(_number(name) > lease.number for name in found):
+            files.delete(lease._path)
+            raise _taken(root)
+        files.delete(*(f"{DIRECTORY}/{name}" for name in found if _number(name) < lease.number))
         threading.Thread(target=lease._keep, name=f"lease of {root}", daemon=True).start()
         return lease
 
@@ -106,7 +123,8 @@ class Lease:
         before = self._path
         self.beat += 1
         self.files.create(self._path, self._body(**more))
-        self.files.delete(before)
+        if self.beat > 1:  # the first record stays
+            self.files.delete(before)
 
     @property
     def _path(self) -> str:
@@ -114,7 +132,7 @@ class Lease:
 
     def _body(self, **more: Any) -> bytes:
         facts = {"holder": self.holder, "pid": os.getpid(), "start": _start_time(os.getpid()), "host": socket.gethostname()}
-        return json.dumps({**facts, "renewed": time.time(), **more}).encode()
+        return json.dumps({**facts, "machine": _machine(), "alone": self.alone, "renewed": time.time(), **more}).encode()
 
 
 def _number(name: str) -> int:
@@ -122,11 +140,17 @@ def _number(name: str) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-def _refuse_living(held: dict[str, Any], root: str) -> None:
-    if _alive(held):
+def _taken(root: str) -> StateInUse:
+    return StateInUse(
+        f"the state directory {root} was taken by another run at this moment. Two runs would write the same batches."
+    )
+
+
+def _refuse_living(held: dict[str, Any], root: str, has_beaten: Callable[[], bool]) -> None:
+    if _alive(held) or (_machine() != held["machine"] and _within(2 * BEAT_EVERY, has_beaten)):
         raise StateInUse(
             f"the state directory {root} is in use by process {held['pid']} on {held['host']} "
-            f"(last seen {time.time() - held['renewed']:.0f} s ago). Stop that run first; two runs would write the same batches."
+            f"(last seen {max(0.0, time.time() - held['renewed']):.0f} s ago). Stop that run first; two runs would write the same batches."
         )
 
 
@@ -135,7 +159,9 @@ def _record(body: bytes, path: str) -> dict[str, Any]:
         held = json.loads(body)
         return {
             **{name: held[name] for name in ("holder", "pid", "start", "host", "renewed")},
-            "released": held.get("released"),
+            "machine": held.get("machine", _machine() if held["host"] == socket.gethostname() else ""),
+            "released": bool(held.get("released")),
+            "alone": bool(held.get("alone", True)),
         }
     except (ValueError, KeyError, TypeError) as error:
         raise StateInUse(
@@ -144,9 +170,33 @@ def _record(body: bytes, path: str) -> dict[str, Any]:
 
 
 def _alive(held: dict[str, Any]) -> bool:
-    if held["host"] == socket.gethostname():
+    if held["machine"] == _machine():
         return _start_time(held["pid"]) == held["start"] and held["start"] is not None
-    return bool(time.time() - held["renewed"] < EXPIRES_AFTER)
+    return bool(0 <= time.time() - held["renewed"] < EXPIRES_AFTER)
+
+
+def _within(seconds: float, happens: Callable[[], bool]) -> bool:
+    """Whether something happens while one watches: clocks of two machines may differ by more than a lease lasts."""
+    end = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(seconds / 8)
+    return True
+
+
+def _machine() -> str:
+    """Where a process number means the same process: machines and containers may share a name, and a name may move to another machine."""
+    return f"{socket.gethostname()} {_boot()}"
+
+
+@cache
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as boot:
+            return f"{boot.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 def _start_time(pid: int) -> str | None:

@@ -1,25 +1,46 @@
-"""Where the journal's small records are kept: on a local disk, or on any file system that can hold a Spark checkpoint."""
+"""Where the journal's small records are kept: on a local disk, in an object store, or on a Hadoop file system."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from eventide.engine.spark_compat import checkpoint_files
-from eventide.state.journal import LocalFiles, RecordFiles
+from eventide.errors import StoreError
+from eventide.state.journal import LocalFiles
+from eventide.storage.address import OBJECT_STORES, is_local, scheme_of
+from eventide.storage.files import RecordFiles, prove
 
-
-def is_local(root: str) -> bool:
-    """Whether a state directory is on a disk of this machine."""
-    return "://" not in root or root.startswith("file:")
+HADOOP = ("hdfs", "viewfs", "ofs", "o3fs", "maprfs")
+"""File systems on which a file gets its name by a rename that only one of two can win."""
 
 
 def record_files(root: str, spark: Any = None) -> RecordFiles:
-    """The records of a state directory; a remote one is reached through a session, by default the one that runs."""
-    if is_local(root):
+    """The records of a state directory; one on a Hadoop file system is reached through a session, by default the one that runs."""
+    scheme = scheme_of(root)
+    if not scheme:
         return LocalFiles(root)
+    if scheme in OBJECT_STORES:
+        from eventide.storage.objects import ObjectFiles
+
+        return ObjectFiles(root)
+    if scheme not in HADOOP:
+        raise StoreError(
+            f"state cannot be kept in {root}: on {scheme} two runs could both create the same record. It may be a local path, or one of "
+            f"{', '.join((*OBJECT_STORES, *HADOOP))}."
+        )
     from pyspark.sql import SparkSession
 
     return HadoopFiles(root, spark or SparkSession.active())
+
+
+def proven_files(root: str, spark: Any) -> RecordFiles:
+    """The records of a state directory that a run is about to write, once it is known that the place keeps them as they are written."""
+    files = record_files(root, spark)
+    if isinstance(files, HadoopFiles):
+        prove(files, root, files.what_to_change)
+    elif scheme_of(root) in OBJECT_STORES:
+        prove(files, root, "Use a store that honours conditional writes (PutObject with If-None-Match), as S3 does.")
+    return files
 
 
 class HadoopFiles:
@@ -33,6 +54,14 @@ class HadoopFiles:
 
     def _path(self, inner: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{inner}" if inner else self.root)
+
+    @property
+    def what_to_change(self) -> str:
+        """The setting by which Spark is told to write its files otherwise."""
+        return (
+            f"Spark writes there by {self._files.getClass().getName()}: set spark.sql.streaming.checkpointFileManagerClass to one that replaces "
+            "files and creates them once, or leave it unset."
+        )
 
     def read(self, path: str) -> bytes | None:
         """The content, or None."""
@@ -82,6 +111,10 @@ class HadoopFiles:
         found = (status.getPath().getName() for status in self._files.list(place))
         return sorted(name for name in found if not name.startswith("."))
 
-    def delete(self, path: str) -> None:
-        """Remove a file, if it is there."""
-        self._files.delete(self._path(path))
+    def delete(self, *paths: str) -> None:
+        """Remove files, those that are there."""
+        for path in paths:
+            self._files.delete(self._path(path))
+
+
+__all__ = ["HADOOP", "HadoopFiles", "is_local", "proven_files", "record_files"]

@@ -83,14 +83,16 @@ def _kept_rows(given: BatchInput) -> None:
 def _partials(store: Store, shape: BoundPlan, given: BatchInput) -> None:
     """What the scan aggregated is read back: as many rows, and the same sum of a value column."""
     paths = {part.path for account in given.accounts for part in account.parts if part.kind == "partial"}
-    _agree(
-        given.number, "rows aggregated", _total(given, "ahead"), "rows in the partials", sum(int(store.column(p, ROWS).sum()) for p in paths)
-    )  # fmt: skip
-    for index, (name, _) in enumerate(shape.plan.aggregates):
-        if any(f"value_{index}" in account.counts for account in given.accounts):
-            part = f"{aggregate.PART}{index}"
-            total = sum(exactsum.stored_total(store.column(p, f"{part}_s"), store.column_if_any(p, f"{part}_h")) for p in paths)
-            _agree(given.number, f"sum {name!r} of the rows", _total(given, f"value_{index}"), "sum of the partials", total)
+    summed = {
+        f"{aggregate.PART}{index}": (index, name)
+        for index, (name, _) in enumerate(shape.plan.aggregates)
+        if any(f"value_{index}" in account.counts for account in given.accounts)
+    }
+    stored = [store.columns(p, [ROWS, *(f"{part}_{half}" for part in summed for half in "sh")]) for p in paths]
+    _agree(given.number, "rows aggregated", _total(given, "ahead"), "rows in the partials", _rows_in(stored))
+    for part, (index, name) in summed.items():
+        total = sum(exactsum.stored_total(f[f"{part}_s"], f.to_dict().get(f"{part}_h")) for f in stored)
+        _agree(given.number, f"sum {name!r} of the rows", _total(given, f"value_{index}"), "sum of the partials", total)
 
 
 def _late_rows(

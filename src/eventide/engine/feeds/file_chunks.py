@@ -13,7 +13,7 @@ from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.file_faults import UnreadableFile, expect_text, fault_bytes, fault_text, read_whole
 from eventide.engine.feeds.landed import LandedFile
 from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW
-from eventide.state.store import file_system
+from eventide.storage.arrow import file_system
 
 
 def chunks_of(files: list[LandedFile], format: str, reading: Reading, offset: int) -> Iterator[pl.DataFrame]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from eventide.engine.feeds.landed import LandedFile
 from eventide.errors import SourceError, SourceUnavailable
 from eventide.redaction import masked
-from eventide.state.store import file_system
+from eventide.storage.arrow import file_system
 
 CONTENT = (OSError, ValueError, EOFError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What readers raise over bytes that they cannot read; those of storage are among them, and are told apart by reading the bytes alone."""

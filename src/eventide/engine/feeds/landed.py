@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
+from eventide.errors import StoreError
 from eventide.model.event import LaneId
 from eventide.sources.filenames import is_read
-from eventide.state.store import StoreError, file_system
+from eventide.storage.address import is_local, scheme_of
+from eventide.storage.arrow import file_system
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,12 @@ class LandedFile:
 def list_files(root: str, form: str, lane: str) -> list[LandedFile]:
     """The files of a format below a directory, oldest first."""
     files, base = file_system(root)
+    scheme = "" if is_local(root) else f"{scheme_of(root)}://"
     found = []
     for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
         if info.type == pafs.FileType.File and is_read(info.path[len(base) :].lstrip("/"), form):
             milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
-            found.append(LandedFile(info.path, milliseconds * 1_000, lane_of(info.path, base, lane), info.size))
+            found.append(LandedFile(f"{scheme}{info.path}", milliseconds * 1_000, lane_of(info.path, base, lane), info.size))
     return sorted(found, key=lambda f: (f.modified, f.path))
 
 
