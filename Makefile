@@ -88,7 +88,7 @@ soak-install: $(STAMP) ## the wheel in clean environments made by pip, on Python
 	$(BIN)/pytest -m soak -s tests/test_base_install.py
 
 soak-versions:         ## the demo, answers, files and Kafka on the oldest and the newest Spark
-	for spark in 3.5.9 4.3.0; do $(MAKE) test-spark SPARK=$$spark SPARK_TESTS="tests/cli/test_cli.py tests/engine/test_answers_on_spark.py \
+	for spark in 3.5.9 4.3.0; do $(MAKE) test-spark SPARK=$$spark SPARK_TESTS="tests/cli/test_demo.py tests/engine/test_answers_on_spark.py \
 	  tests/engine/test_run_and_start.py tests/engine/test_own_session.py tests/sources/test_kafka.py tests/sources/test_files.py" || exit 1; done
 
 soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults on the line to each server; 2.4 GB of text in one delivery
