@@ -40,15 +40,20 @@ unit: $(STAMP)
 	$(BIN)/pytest -m "not soak"
 
 # The tests that Spark has a part in, on another Spark, in a virtual environment of its own.
+SPARK_TESTS ?= tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
 .PHONY: test-spark
 test-spark:      ## what Spark has a part in, on another version: make test-spark SPARK=4.3.0
 	$(MAKE) VENV=.venv-spark-$(SPARK) SPARK=$(SPARK) install
-	.venv-spark-$(SPARK)/bin/pytest -m "not soak" tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
+	.venv-spark-$(SPARK)/bin/pytest -m "not soak" $(SPARK_TESTS)
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-sinks soak-feeds soak-faults
+SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
+
+soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each law over 500 random streams
+	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s tests/model/test_law_7_views.py tests/model/test_law_8_several_aggregations.py \
+	  tests/model/test_law_9_stages.py tests/model/test_law_10_joins.py
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -63,7 +68,7 @@ soak-crash: $(STAMP)   ## killed 10 times at each named point, 110 times at rand
 soak-machine: $(STAMP) ## 500 pipelines of 30 steps through whatever happens to them, beside the oracle; 30 of them on Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_machine.py tests/engine/test_machine_on_spark.py
 
-soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopback
+soak-cluster: $(STAMP) ## a Spark standalone cluster with two workers on loopback; a packed environment sent to bare ones
 	$(BIN)/pytest -m soak -s tests/engine/test_standalone_cluster.py
 
 soak-stores: $(STAMP)  ## state in an object store: a Spark process killed there, 400 rounds of starters, 200 broken lines
@@ -79,8 +84,12 @@ soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
 soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in a terminal and by SIGTERM
 	$(BIN)/pytest -m soak -s tests/cli/test_signals.py
 
-soak-install: $(STAMP) ## the wheel in a clean environment made by pip: demo, run, tune, lateness, reconcile
+soak-install: $(STAMP) ## the wheel in clean environments made by pip, on Python 3.11, 3.12 and 3.13: demo, run, tune, lateness, reconcile
 	$(BIN)/pytest -m soak -s tests/test_base_install.py
+
+soak-versions:         ## the demo, answers, files and Kafka on the oldest and the newest Spark
+	for spark in 3.5.9 4.3.0; do $(MAKE) test-spark SPARK=$$spark SPARK_TESTS="tests/cli/test_cli.py tests/engine/test_answers_on_spark.py \
+	  tests/engine/test_run_and_start.py tests/engine/test_own_session.py tests/sources/test_kafka.py tests/sources/test_files.py" || exit 1; done
 
 soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults on the line to each server; 2.4 GB of text in one delivery
 	$(BIN)/pytest -m soak -s tests/sinks
@@ -89,4 +98,4 @@ soak-faults: $(STAMP)  ## some 2,200 faults put into model, kernel and micro-bat
 	$(BIN)/python tests/faults/hunt.py $(FAULTS)
 
 clean:           ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo
+	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo

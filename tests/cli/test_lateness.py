@@ -12,8 +12,8 @@ from tests.lateness.test_promise import GOOD, Measured
 
 from eventide.cli import lateness as command
 from eventide.cli.main import main
-from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.lateness.promise import Promise
+from eventide.lateness.witness import DISORDER, IDLENESS
 from eventide.tuning.report import as_json
 from eventide.tuning.tune import tune
 

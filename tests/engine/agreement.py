@@ -66,11 +66,19 @@ def _theirs(pane: Any, plan: Plan) -> Said:
 
 def _same_late_rows(plan: Plan, output: OutputPlan, got: InlineRun, ref: Reference, table: Table) -> None:
     mine = sorted(
-        (r["_source"], r["_lane"], r["_offset"], r["_event_time"], r["_missed_first_end"], r["_missed_last_end"])
+        (
+            r["_source"],
+            r["_lane"],
+            r["_offset"],
+            r["_event_time"],
+            r["_watermark"],
+            r["_missed_first_end"],
+            r["_missed_last_end"],
+        )
         for r in got.late[output.name]
     )
     theirs = sorted(
-        (r.event.source, r.event.lane, r.event.offset, r.event.event_time, r.missed[0][1], r.missed[-1][1])
+        (r.event.source, r.event.lane, r.event.offset, r.event.event_time, r.watermark, r.missed[0][1], r.missed[-1][1])
         for r in ref.late
         if r.output == output.name
     )

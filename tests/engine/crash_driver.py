@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +45,8 @@ class Here:
 
     defaultParallelism = 2
     applicationId = "here"
+    master, pythonExec = "local[2]", sys.executable
+    conf = MappingProxyType[str, str]({})
 
     @property
     def sparkContext(self) -> Here:

@@ -43,7 +43,9 @@ class Table:
         self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, witnesses: Witnesses | None = None
     ) -> Engine:
         dedupe = ("id",) if plan.dedupe_within is not None else ()
-        shape = BoundPlan(plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), witnesses=witnesses)
+        shape = BoundPlan(
+            plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), witnesses=witnesses, tells_watermark=True
+        )
         return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
 
     def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:

@@ -15,7 +15,6 @@ from eventide.engine.batch.microbatch import BatchInput, Engine
 from eventide.kernel.columns import ARRIVAL, END, SLICE, TIME
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event, LaneId
-from eventide.model.lateness import last_threshold
 from eventide.model.plan import Plan
 from eventide.model.reference import Reference
 from eventide.model.time import MAX_TIME
@@ -139,7 +138,7 @@ def oracle_says(plan: Plan, events: Sequence[Event], clocks: Sequence[int]) -> T
             said[pane.output].append((pane.window, pane.key, pane.sequence, pane.op, pane.timing, *pane.values.values()))
         told.panes.append(said)
     for index, output in enumerate(plan.outputs):
-        told.late[output.name] = [_refused(plan, r) for r in ref.late if r.output == output.name]
+        told.late[output.name] = [_refused(r) for r in ref.late if r.output == output.name]
         pairs, worst = ref.state.pairs[index], ref.state.worst[index]
         told.verdicts[output.name] = Counter({**pairs, **{f"rows_{verdict}": number for verdict, number in worst.items()}})
     told.rows = ref.state.rows
@@ -158,9 +157,6 @@ def _count(told: Told, ref: Reference, event: Event) -> None:
         counts["late"] += end <= watermark
 
 
-def _refused(plan: Plan, row: Any) -> tuple[Any, ...]:
-    """W of a late row of windows on a grid is told as the last threshold that it had passed."""
-    window = plan.window
-    seen = last_threshold(row.watermark, window, plan.allowances) if isinstance(window, Sliding) else row.watermark
-    first, last, event = row.missed[0][1], row.missed[-1][1], row.event
+def _refused(row: Any) -> tuple[Any, ...]:
+    seen, first, last, event = row.watermark, row.missed[0][1], row.missed[-1][1], row.event
     return (event.source, event.lane, event.offset, event.arrival, event.event_time, seen, first, last, seen - last)

@@ -35,11 +35,13 @@ def write(root, batch, chunks, lane="0", generation=0, attempt=""):
 
 
 def test_only_the_files_of_an_earlier_try_are_cleared(tmp_path):
-    write(tmp_path, 0, [chunk()])
-    write(tmp_path, 1, [chunk(), chunk(happened=NOON - DAY)])
+    write(tmp_path, 0, [chunk()], attempt="aa")
+    write(tmp_path, 1, [chunk(), chunk(happened=NOON - DAY)], attempt="aa")
     write(tmp_path, 1, [chunk()], generation=1)
-    clear_uncommitted(str(tmp_path), 0, Ledger(batch=0))
-    assert [file.batch for file in files_of(str(tmp_path), 0, NINE)] == [0]
+    clear_uncommitted(str(tmp_path), 0, Ledger(batch=0, attempts=[(0, "aa")]))
+    assert len(list(tmp_path.rglob("*.parquet"))) == 4, "who is at a batch that nobody has committed may yet commit it"
+    clear_uncommitted(str(tmp_path), 0, Ledger(batch=1, attempts=[(0, "aa"), (1, "bb")]))
+    assert [path.name[:17] for path in tmp_path.rglob("g0-*.parquet")] == ["g0-b000000000000-"]
     assert [file.batch for file in files_of(str(tmp_path), 1, NINE)] == [1]
     clear_uncommitted(str(tmp_path / "nowhere"), 0, Ledger(batch=0))
 
@@ -79,7 +81,7 @@ def test_the_files_of_a_remote_archive_are_opened_where_the_archive_is(lake):
     assert file.url == f"{lake}/{path}"
     ((lane, chunks),) = lanes_of([file]).items()
     assert lane == (0, "l" * 230) and [len(rows) for rows in chunks()] == [3]
-    clear_uncommitted(lake, 0, Ledger())
+    clear_uncommitted(lake, 0, Ledger(batch=0, attempts=[(0, "bb")]))
     assert files_of(lake, 0, NINE) == []
 
 

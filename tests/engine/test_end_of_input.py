@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from feeding import Feeding
 from machine import Killed
 
 from eventide.engine.changes import StateFinished
-from eventide.engine.handle import Handle
+from eventide.engine.handle import Handle, StoppedBeforeTheEnd
 from eventide.engine.restart import start_over
 from eventide.errors import DefinitionError
+from eventide.model.time import MAX_TIME
 
 ROWS = [
     ("a", (1, 1, "x", 1), (12, 12, "x", 2)),
@@ -103,6 +106,41 @@ def _kill_at(point: str) -> Any:
             raise Killed
 
     return hook
+
+
+def test_the_end_is_reached_when_all_was_read_that_was_in_sight(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    for lane, *rows in ROWS:
+        feeding.land(lane, *rows)
+    first, second, third = sorted((tmp_path / "in").rglob("*.parquet"), key=lambda p: p.name)
+    run = feeding.open()
+    seen = run.in_sight()
+    assert run.unread(seen) == ["payments"], "nothing was read"
+    feeding.batch_of(first)
+    assert run.unread(seen) == ["payments"]
+    feeding.batch_of(third)
+    feeding.land("a", (50, 50, "x", 1))
+    assert run.unread(seen) == ["payments"], "one of those that were there is left"
+    second.unlink()
+    assert run.unread(seen) == [], "one that is gone cannot be read, and one that came later is not asked for"
+
+
+def test_a_query_that_somebody_else_stops_does_not_finish_its_state(spark: Any, tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path, files_per_batch=1)
+    for lane, *rows in ROWS:
+        feeding.land(lane, *rows)
+
+    def stop_after(progress: Any) -> None:
+        """The batch is committed; Spark ends its query as quietly as if there were no more."""
+        threading.Thread(target=handle.query.stop, daemon=True).start()
+        time.sleep(1)
+
+    handle = Handle.start(feeding.pipe, spark, available_now=True, drain=True, on_progress=stop_after)
+    with pytest.raises(StoppedBeforeTheEnd, match="payments"):
+        handle.wait()
+    assert handle.rows["in"] < 6
+    whole = feeding.pipe.run(spark, drain=True)
+    assert whole.rows["in"] == 6 and whole.watermark == MAX_TIME
 
 
 def test_an_input_that_goes_on_for_ever_has_no_end(tmp_path: Path) -> None:

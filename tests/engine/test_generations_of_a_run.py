@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,21 @@ def test_a_generation_is_taken_once_even_if_its_run_died_before_the_first_batch(
     assert live.run.generation == 2
 
 
+def test_a_generation_that_waited_when_its_state_was_removed_is_not_taken_again(live: Generations) -> None:
+    live.window = ev.tumbling("20 s")
+    live.again()
+    assert live.run.generation == 1 and live.run.deliverer.outlets["out"].withheld
+    for generation in (2, 3):
+        live.run.close()
+        shutil.rmtree(live.root / "state")
+        shutil.rmtree(live.root / "archive", ignore_errors=True)
+        assert live.open(live.pipeline()).generation == generation, "late rows of the one before may stand under its number"
+    live.caught_up()
+    assert live.rows_in() == 3, "one of the wider windows has closed"
+    live.again()
+    assert live.run.generation == 4
+
+
 def test_other_windows_replace_the_old_ones_whole_and_not_before_they_have_caught_up(live: Generations) -> None:
     live.window = ev.tumbling("20 s")
     live.land("a", *seconds(32, 45))
@@ -178,6 +195,31 @@ def test_what_the_new_generation_does_not_have_is_withdrawn_where_it_has_read_al
     kept = {w: n for w, n in first.items() if not w.startswith(str(START + 10 * SECOND))}
     assert live.all_agree() == kept and len(kept) == 2
     assert live.heard.retracted == sorted({*first} - {*kept})
+
+
+def test_what_a_lane_has_lost_to_retention_is_not_absent(live: Generations) -> None:
+    """Lane b's first file is gone: whatever lies before its first row that is left may have been its."""
+    live.bound = "5 s"
+    live.land("b", *seconds(2, 13))
+    live.land("b", *seconds(23, 41))
+    live.land("a", *seconds(41, 71))
+    live.again()
+    live.caught_up()
+    live.land("b", *seconds(45, 72))
+    live.batch("b")
+    before = live.all_agree()
+    assert sum(before.values()) == 12
+    files = sorted((live.root / "in").rglob("*.parquet"), key=lambda p: p.name)
+    frame = pl.read_parquet(files[0])
+    frame.filter(~pl.col("ts").is_in([at(12), at(31)])).write_parquet(files[0])  # lane a is whole, and has two rows less
+    os.utime(files[0], (1_700_000_000,) * 2)
+    files[1].unlink()
+    live.again()
+    assert live.run.definition["lost"] == {"payments": ["b"]}
+    live.caught_up()
+    starts = {int(window.split(":")[0]) // SECOND - START // SECOND: n for window, n in live.all_agree().items()}
+    # 0: the part that is left; 10: lane b may have had it; 30: absent, and withdrawn.
+    assert starts == {0: 2, 10: 2, 20: 3, 40: 3}, starts
 
 
 def test_older_results_of_windows_that_are_not_closed_stand_until_they_are(live: Generations) -> None:

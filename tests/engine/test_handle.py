@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from eventide.engine.gate import INTERRUPTED, LONGEST, BatchFailed, Gate
-from eventide.engine.handle import Handle
+from eventide.engine.handle import Handle, StoppedBeforeTheEnd
 from eventide.engine.spark_session import SparkGone
 from eventide.errors import SinkRefused
 
@@ -66,6 +66,9 @@ class Run:
 
     def drain(self) -> None:
         self.drained += 1
+
+    def unread(self, seen: Any) -> list[str]:
+        return [name for name, rows in seen.items() if rows > self.done]
 
     def close(self) -> None:
         assert not self.gate._passing.locked(), "sinks were closed under a batch at work"
@@ -174,6 +177,17 @@ def test_only_a_query_that_ended_by_itself_is_drained() -> None:
     stopped, run = handle_of(lambda run: time.sleep(0.01), drain=True)
     stopped.stop()
     assert stopped.wait() and run.drained == 0
+
+
+def test_a_query_that_somebody_else_stopped_is_not_drained() -> None:
+    """As `spark.streams.get(id).stop()` does it: Spark ends the query as if it had read everything."""
+    stopped, run = handle_of(_that_is_all, drain=True, seen={"clicks": 2, "views": 1})
+    run.pipeline = SimpleNamespace(name="sales")
+    with pytest.raises(
+        StoppedBeforeTheEnd, match=r"'sales' was stopped by somebody else.*\(of clicks\).*--until-caught-up --drain"
+    ):
+        stopped.wait(20)
+    assert (run.done, run.drained, run.closed) == (1, 0, 1)
 
 
 def test_a_batch_that_comes_after_the_stop_is_told_in_sparks_own_words() -> None:

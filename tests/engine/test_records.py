@@ -65,9 +65,19 @@ def test_the_newest_definition_counts_and_an_equal_one_is_not_written_again(file
     journal = Journal(files)
     assert journal.definition() is None
     for facts in ({"n": 1}, {"n": 1}, {"n": 2}, {"n": 2}):
-        journal.define(facts)
+        journal.define(facts, journal.definitions)
     assert journal.definition() == {"n": 2}
     assert files.names("journal") == ["definition-000001.json", "definition-000002.json"]
+
+
+def test_of_two_runs_that_change_a_definition_the_one_that_did_not_see_the_others_fails(files: Any) -> None:
+    journal = Journal(files)
+    journal.define({"n": 1}, 0)
+    journal.define({"n": 2}, 1)
+    for facts in ({"n": 1}, {"n": 2}, {"n": 3}):
+        with pytest.raises(RecordTaken, match="definition-000002"):
+            journal.define(facts, 1)
+    assert journal.definition() == {"n": 2}
 
 
 def test_a_local_directory_needs_no_session(tmp_path: Path) -> None:

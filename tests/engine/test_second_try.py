@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ from feeding import SECOND, Feeding
 import eventide as ev
 from eventide.engine.batch.beginning import FileChanged
 from eventide.engine.tables import _stands
+from eventide.state.archive import files_of
 from eventide.state.journal import JournalError, RecordTaken
-from eventide.state.lease import Lease, StateInUse
+from eventide.state.lease import EXPIRES_AFTER, Lease, StateInUse
 
 
 class Killed(Exception):
@@ -183,6 +186,41 @@ def test_a_commit_that_another_run_has_written_makes_this_one_fail(tmp_path: Pat
         feeding.batch("a")
 
 
+@pytest.mark.parametrize("point", ["store", "begun", "deliver"])
+def test_a_driver_that_is_restarted_on_another_machine_takes_over_when_the_lease_has_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """The first one is cut off, not dead: it wakes up in the middle of its batch when the other has long gone on."""
+    whole = Ledgered(tmp_path / "undisturbed")
+    for feeding in (whole, cut_off := Ledgered(tmp_path / "taken over")):
+        feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+    whole.open()
+    whole.batch("a")
+    clock, there = [time.time()], "machine-2"
+    monkeypatch.setattr("eventide.state.lease.time.time", lambda: clock[0])
+    monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 3600)
+
+    def elsewhere(here: str) -> None:
+        if here != point:
+            return
+        monkeypatch.setattr("eventide.state.lease.socket.gethostname", lambda: there)
+        with pytest.raises(StateInUse, match=r"in use by process .* \(last seen 0 s ago\)"):
+            other.open()
+        clock[0] += EXPIRES_AFTER + 1
+        other.open()
+        other.batch("a")
+
+    other = Ledgered.__new__(Ledgered)
+    other.__dict__.update(cut_off.__dict__)
+    first = cut_off.open(hook=elsewhere)
+    with pytest.raises((StateInUse, RecordTaken)):
+        cut_off.batch("a")
+    assert other.run is not first and other.run.ledger.batch == 0
+    assert cut_off.table("totals") == whole.table("totals") and cut_off.table("deltas") == whole.table("deltas")
+    assert len(list((cut_off.root / "state/journal").glob("commit-*"))) == 1
+    other.run.close()
+
+
 def test_a_lease_is_renewed_while_a_batch_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 0.01)
     feeding = Ledgered(tmp_path)
@@ -213,3 +251,119 @@ def test_a_straggler_of_a_dead_run_cannot_touch_what_users_read(tmp_path: Path) 
     late = dead.write_table("panes/totals", 0, "bucket-00000", pl.DataFrame({"n": [1]}))
     assert sorted(feeding.run.store.files("panes/totals")) == sorted([*panes, late])
     assert not _stands(late, ledger), "written after all by a task of the run that died"
+
+
+class Suspended(Ledgered):
+    """A run that stands still, after it has looked for the last time whether the state is its own, while another one takes it."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(root)
+        monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
+        monkeypatch.setattr("eventide.state.lease._machine", lambda: uuid.uuid4().hex)  # each of them on a machine of its own
+        self.land("a", (1, 1, "x", 1), (15, 16, "x", 2), (3, 17, "x", 4))
+        self.open()
+        self.batch("a")
+        self.land("a", (4, 18, "x", 8), (35, 36, "x", 16))
+        self.first, self.archived = self.run, root / "archive"
+
+    def pipeline(self, **more: Any) -> ev.Pipeline:
+        pipe = super().pipeline(**more)
+        return ev.Pipeline(
+            "bad", *pipe.outputs, state=pipe.state, buckets=1, archive=str(self.root / "archive"), measure="bank",
+        )  # fmt: skip
+
+    def stand_still(self, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+        """The next batch of the first run, with something that happens right before its commit."""
+        commit = self.first.journal.commit
+
+        def later(*facts: Any) -> None:
+            meanwhile()
+            commit(*facts)
+
+        monkeypatch.setattr(self.first.journal, "commit", later)
+        try:
+            self.batch("a")
+        finally:
+            self.first.lease._over.set()
+
+    def whole(self) -> None:
+        """What is committed can be read, from the state, the archive and the measures, and says all there is."""
+        self.open()
+        run = self.run
+        assert len(run.store.read(run.ledger.parts)) == len(run.ledger.parts)
+        said = [(p["sequence"], p["total"]) for p in self.said("panes/totals")]
+        assert sorted(said) == [(0, 1), (0, 2), (1, 5), (2, 13)], said
+        rows = sum(pl.read_parquet(f.path).height for f in files_of(str(self.archived), 0, run.ledger))
+        assert rows == 5 and run.pipeline.lateness().parts.filter(pl.col("dimension") == "")["rows"].sum() == 5
+
+
+def test_a_run_that_wakes_up_and_commits_first_finds_all_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feeding = Suspended(tmp_path, monkeypatch)
+    feeding.stand_still(monkeypatch, lambda: [feeding.open()])
+    with pytest.raises(RecordTaken, match="commit-000000000001"):
+        feeding.batch("a")
+    feeding.run.close()
+    feeding.whole()
+
+
+def test_a_run_that_wakes_up_after_the_other_has_committed_fails_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeding = Suspended(tmp_path, monkeypatch)
+    with pytest.raises(RecordTaken, match="commit-000000000001"):
+        feeding.stand_still(monkeypatch, lambda: (feeding.open(), feeding.again("a"), feeding.run.close()))
+    feeding.whole()
+    mine = feeding.first.lease.attempt
+    left = [path for path in tmp_path.rglob(f"*{mine}*") if "batch=1" in str(path) or "-b000000000001-" in path.name]
+    assert not left, "what the loser had written was cleared by the one that committed"
+
+
+def test_what_tries_leave_that_fail_again_and_again_is_cleared_where_they_are_known_to_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+
+    def left() -> int:
+        return len(list((tmp_path / "state/data").rglob("*.parquet")))
+
+    feeding.open()
+    feeding.crash("begun", "a")
+    once = left()
+    for _ in range(3):
+        feeding.open()
+        feeding.crash("deliver", "a")
+        assert left() == once > 0, "a target that is down for days must not fill the disk"
+    monkeypatch.setattr("eventide.state.lease._machine", lambda: uuid.uuid4().hex)
+    monkeypatch.setattr(Lease, "release", lambda lease: lease._over.set())
+    monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
+    feeding.open()
+    feeding.crash("deliver", "a")
+    feeding.open()
+    assert left() == once, "whoever wrote these may only be suspended"
+    feeding.again("a")
+    assert {str(p.relative_to(tmp_path / "state")) for p in (tmp_path / "state/data").rglob("*.parquet")} == {
+        part.path for part in feeding.run.ledger.parts
+    }, "now it cannot commit any more"
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", 2))
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    def fill(point: str) -> None:
+        if point == "deliver":
+            monkeypatch.setattr("eventide.state.journal.os.fsync", full)
+
+    feeding.open(hook=fill)
+    with pytest.raises(OSError, match="No space left"):
+        feeding.batch("a")
+    monkeypatch.undo()
+    assert not [path for path in (tmp_path / "state/journal").iterdir() if path.name.startswith(".")]
+    feeding.run.close()
+    feeding.open()
+    feeding.again("a")
+    assert feeding.table("totals") == feeding.table("deltas") and len(feeding.table("totals")) == 1

@@ -40,3 +40,20 @@ def test_a_bad_record_is_named_and_its_neighbours_are_as_if_alone(bad: bytes, pl
 
 def test_a_record_that_is_null_says_so() -> None:
     assert decode_json(pl.Series([None, GOOD[0]], dtype=pl.Binary), KINDS)[DEAD].to_list() == ["the value is null", None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad", "good"),
+    [
+        (pl.List(pl.Float64()), "[1e999]", "[1.5]"),
+        (pl.Struct({"x": pl.List(pl.Float64())}), '{"x":[-1e400]}', '{"x":[1]}'),
+        (pl.List(pl.Date()), '["0000-01-01"]', '["0001-01-01"]'),
+        (pl.Struct({"x": pl.Datetime("us", "UTC")}), '{"x":"0000-12-31T00:00:00Z"}', '{"x":"9999-12-31T00:00:00Z"}'),
+        (pl.Datetime("us", "UTC"), '"\\ud800"', '"2026-01-01T00:00:00Z"'),
+    ],
+)
+def test_what_no_column_holds_is_named_at_any_depth(kind: pl.DataType, bad: str, good: str) -> None:
+    records = [f'{{"c": {value}}}'.encode() for value in (good, bad, good)]
+    for rows in (records, records * 30, records[1:2]):
+        found = decode_json(pl.Series(rows), {"c": kind})
+        assert [reason is not None for reason in found[DEAD]] == [row == records[1] for row in rows]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import eventide as ev
@@ -19,7 +21,7 @@ from eventide.engine.feeds.file_chunks import chunks_of
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.text_times import ISO, Times
 from eventide.errors import DefinitionError
-from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, TIME
+from eventide.kernel.columns import ARRIVAL, DEAD, OFFSET, RAW, TIME
 from eventide.model.watermark import Ascending
 
 
@@ -45,6 +47,12 @@ def test_a_row_whose_time_cannot_be_read_is_a_dead_letter_with_the_value() -> No
     assert ready[DEAD].to_list() == ["the event time NaN is no time", None]
 
 
+def test_days_are_in_the_zone_of_the_source() -> None:
+    days = pl.Series([date(2026, 1, 1), None])
+    assert micros(days, "us", Times("Asia/Kolkata")).to_list() == [1_767_205_800_000_000, None]
+    assert micros(days, "us", ISO).to_list() == [1_767_225_600_000_000, None]
+
+
 def test_times_without_a_zone_are_in_the_zone_of_the_source() -> None:
     texts = pl.Series(["2026-01-01T05:30:00", "2026-01-01T00:00:00Z", "2026-01-01"])
     assert Times("Asia/Kolkata").instants(texts).dt.epoch("s").to_list() == [1767225600, 1767225600, 1767205800]
@@ -55,6 +63,64 @@ def test_times_without_a_zone_are_in_the_zone_of_the_source() -> None:
 def test_a_form_is_taken_at_its_word() -> None:
     found = Times("UTC", "%d/%m/%Y %H:%M").instants(pl.Series(["01/02/2026 10:00", "2026-02-01T10:00:00Z"]))
     assert found.to_list() == [datetime(2026, 2, 1, 10, tzinfo=UTC), None]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "wanted"),
+    [
+        ("%Y-%m-%d %H:%M:%S.%f", "2026-01-01 00:00:00.5", "2026-01-01T00:00:00.500000"),
+        ("%Y-%m-%d %H:%M:%S.%f", "2026-01-01 00:00:00.000007000", "2026-01-01T00:00:00.000007"),
+        ("%Y-%m-%d %H:%M:%S.%f", "2026-01-01 00:00:00.1234567", None),
+        ("%Y-%m-%d %H:%M:%S%.f", "2026-01-01 00:00:00.1234567", None),
+        ("%Y-%m-%d %H:%M:%S%.f", "2026-01-01 00:00:5", "2026-01-01T00:00:05"),
+        ("%Y-%m-%d %H:%M:%S.%3f", "2026-01-01 00:00:00.12", None),
+        ("%Y%m%d%H%M%S%3f", "20260101000000125", "2026-01-01T00:00:00.125000"),
+        ("%Y-%m-%d %H:%M:%S", "2026-01-01 00:00:60", None),
+        ("%Y-%m-%d", "2026-02-30", None),
+        ("%Y-%m-%d", "0000-01-01", None),
+        ("%Y%m%d", "2026113", None),
+        ("%d.%m.%y", "1.2.69", "1969-02-01T00:00:00"),
+        ("%d.%m.%y", "1.2.68", "2068-02-01T00:00:00"),
+        ("%Y-%j", "2024-366", "2024-12-31T00:00:00"),
+        ("%Y-%j", "2026-366", None),
+        ("%d %b %Y %I:%M %p", "1 feb 2026 12:00 AM", "2026-02-01T00:00:00"),
+        ("%d %B %Y %I:%M %p", "1 February 2026 12:30 pm", "2026-02-01T12:30:00"),
+        ("%d %b %Y %I:%M %p", "1 feb 2026 13:00 AM", None),
+        ("%a %d %b %Y", "Sun 1 Feb 2026", "2026-02-01T00:00:00"),
+        ("%a %d %b %Y", "Mon 1 Feb 2026", None),
+        ("%FT%T%z", "2026-02-01T10:00:00+0530", "2026-02-01T04:30:00"),
+        ("%FT%T%z", "2026-02-01T10:00:00Z", "2026-02-01T10:00:00"),
+        ("%FT%T%z", "2026-02-01T10:00:00+2561", None),
+        ("%F %T UTC", "2026-02-01 10:00:00 UTC", "2026-02-01T10:00:00"),
+        ("%F %T UTC", "2026-02-01 10:00:00 EST", None),
+        ("%s", "-1", "1969-12-31T23:59:59"),
+        ("%s.%f", "1.5", "1970-01-01T00:00:01.500000"),
+        ("%s.%f", "-1.5", None),
+        ("%s", "999999999999999999", None),
+        ("%Y-%m-%d", "٢٠٢٦-٠١-٠١", None),
+        ("%Y-%m-%d", "2026-01-01\n", None),
+    ],
+)
+def test_a_text_of_a_form_is_the_time_that_it_says_or_none(form: str, text: str, wanted: str | None) -> None:
+    times = Times("UTC", form)
+    said = None if wanted is None else datetime.fromisoformat(wanted).replace(tzinfo=UTC)
+    assert times.instants(pl.Series([text, None, text])).to_list() == [said, None, said]
+    assert times.instant(text) == (None if said is None else int(said.timestamp() * 1_000_000))
+
+
+def test_a_form_reads_in_the_zone_of_the_source() -> None:
+    found = Times("Europe/Berlin", "%d.%m.%Y %H:%M").instants(
+        pl.Series(["01.07.2026 02:00", "25.10.2026 02:30", "29.03.2026 02:30"])
+    )
+    assert found.to_list() == [datetime(2026, 7, 1, tzinfo=UTC), None, None]
+
+
+@pytest.mark.parametrize(
+    "form", ["%F %T %Z", "%H:%M", "%m-%d", "%F %I:%M", "%F %p", "%F %F", "%Y %y-%m-%d", "%c", "%Q", "%F %", "%s %H", "%Y-%U-%w"]
+)
+def test_a_form_that_says_no_time_for_certain_is_refused(form: str) -> None:
+    with pytest.raises(DefinitionError, match="time_format is"):
+        ev.files("s", "/nowhere", event_time="at", watermark=ev.ascending(), time_format=form)
 
 
 @pytest.mark.parametrize("more", [{"time_zone": "Mars/Olympus"}, {"time_zone": 3}, {"time_format": "day"}, {"time_format": 3}])
@@ -70,6 +136,51 @@ def test_nanoseconds_of_parquet_are_kept_or_named(tmp_path: Path) -> None:
     rows = pl.concat(chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0))
     assert rows[TIME].to_list() == [1, None, None]
     assert [reason is not None for reason in rows[DEAD]] == [False, True, False]
+
+
+FAR = [
+    (pa.array([2**62, 1], pa.timestamp("ms")), [None, 1_000]),
+    (pa.array([2**62, 1], pa.timestamp("ms", "UTC")), [None, 1_000]),
+    (pa.array([2**63 - 1, 1], pa.timestamp("us")), [None, 1]),
+    (pa.array([-(2**63), 1_000], pa.timestamp("ns")), [None, 1]),
+    (pa.array([2**31 - 1, 1], pa.date32()), [None, 86_400_000_000]),
+    (pa.array([-(2**31), 1], pa.date32()), [None, 86_400_000_000]),
+]
+
+
+@pytest.mark.parametrize(("column", "wanted"), FAR)
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+def test_one_time_beyond_all_years_is_one_dead_letter(tmp_path: Path, column: Any, wanted: list[Any], zone: str) -> None:
+    at = pa.table({"at": column, "n": [1, 2]})
+    pq.write_table(at, tmp_path / "1.parquet")
+    shift = 0 if zone == "UTC" or at["at"].type == pa.timestamp("ms", "UTC") else 19_800_000_000
+    kinds: list[pl.DataType] = [pl.Datetime("us", "UTC")]
+    if pa.types.is_date(column.type):
+        kinds.append(pl.Date())
+    for kind in kinds:
+        reading = Reading(0, "s", {"at": kind, "n": pl.Int64()}, "at", Ascending(), times=Times(zone))
+        rows = pl.concat(chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0))
+        assert rows[TIME].to_list() == [time if time is None else time - shift for time in wanted]
+        assert [reason is not None for reason in rows[DEAD]] == [True, False] and b'"n":1' in rows[RAW][0]
+
+
+@pytest.mark.parametrize("column", [column for column, _ in FAR])
+def test_times_beyond_all_years_are_dead_letters_at_any_depth(tmp_path: Path, column: Any) -> None:
+    inner = pa.ListArray.from_arrays([0, 1, 2], pa.StructArray.from_arrays([column], ["t"]))
+    pq.write_table(pa.table({"at": [0, 1], "c": inner}), tmp_path / "1.parquet")
+    kind = pl.List(pl.Struct({"t": pl.Date() if pa.types.is_date(column.type) else pl.Datetime("us", "UTC")}))
+    for kinds in ({"at": pl.Int64(), "c": kind}, {"at": pl.Int64()}):
+        reading = Reading(0, "s", kinds, "at", Ascending(), declared={"at": pl.Int64(), "c": kind})
+        rows = pl.concat(chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0))
+        assert [reason is not None for reason in rows[DEAD]] == [True, False]
+
+
+def test_nested_times_without_a_zone_are_in_the_zone_of_the_source(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"at": [1], "c": pa.array([[0, None]], pa.list_(pa.timestamp("us")))}), tmp_path / "1.parquet")
+    kinds: dict[str, pl.DataType] = {"at": pl.Int64(), "c": pl.List(pl.Datetime("us", "UTC"))}
+    reading = Reading(0, "s", kinds, "at", Ascending(), times=Times("Asia/Kolkata"))
+    (rows,) = chunks_of([LandedFile(str(tmp_path / "1.parquet"), 0, "0")], "parquet", reading, 0)
+    assert rows["c"].to_list() == [[datetime(1969, 12, 31, 18, 30, tzinfo=UTC), None]]
 
 
 def test_rows_that_come_in_the_zone_of_a_session_are_the_same_instants() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.lateness.by_value import COARSEST, Ascending, Groups
@@ -52,6 +52,7 @@ def check(column, numbers):
         assert (np.abs(kept - exact) <= tolerance).all(), (kept, exact)
 
 
+@settings(deadline=None)
 @given(chunks())
 def test_every_group_is_sorted_and_its_largest_is_exact(chunk):
     check(*chunk)

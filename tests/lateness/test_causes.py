@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.lateness.causes import DISORDER, IDLENESS
+from eventide.lateness.witness import DISORDER, IDLENESS
 from eventide.tuning.tune import tune
 
 NOON = dt.datetime(2026, 11, 8, 12, tzinfo=dt.UTC)

@@ -5,6 +5,11 @@ A share of the faults in every run, 200 for each sink by `make soak-sinks`.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +18,13 @@ import pytest
 
 from eventide import sinks
 from eventide.sinks import Retry
+from eventide.sinks.kinds.clickhouse import Server
 from eventide.testing.broker import KafkaBroker
 from tests.sinks.panes import SHAPE, Pane, batch, delivery, expected, random_log, seen
 from tests.sinks.places import Kafka, Place, Postgres, Webhook, World
 from tests.support.faults import Breaking
 from tests.support.object_store import ObjectStore
+from tests.support.postgres import free_port
 
 PATIENT = Retry(give_up_after=120, first=0.01, longest=0.1)
 FAULTS = [
@@ -32,7 +39,7 @@ def disturbed_run(sink: Any, output: str, line: Breaking, faults: int) -> list[P
     writer = sink.open(output, SHAPE)
 
     def step(number: int) -> None:
-        panes = random_log(number % 400, seed=11 + number // 400)
+        panes = random_log(number, seed=11)
         log.extend(panes)
         writer.deliver(batch(panes), delivery(output, number))
 
@@ -86,6 +93,38 @@ def test_kafka(faults: int) -> None:
             assert seen(place.rows(SHAPE)) == expected(log)
     finally:
         broker.remove()
+
+
+@pytest.fixture(scope="module")
+def clickhouse_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The engine of ClickHouse behind its protocol, in a process of its own."""
+    port, home = free_port(), tmp_path_factory.mktemp("clickhouse")
+    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "clickhouse_server.py"), str(port), str(home)]
+    with subprocess.Popen(command, env=os.environ) as server:
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    Server(f"http://127.0.0.1:{port}/sales").close()
+                    break
+                except Exception:
+                    assert server.poll() is None and time.monotonic() < deadline, "ClickHouse did not start"
+                    time.sleep(0.2)
+            yield port
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_clickhouse(clickhouse_server: int, faults: int) -> None:
+    name = Place(World(None)).output
+    with Breaking(clickhouse_server, seed=faults, share=1.0, reach=15_000) as line:
+        sink = sinks.clickhouse(f"http://127.0.0.1:{line.port}/sales", retry=PATIENT)
+        log = disturbed_run(sink, name, line, faults)
+    reader = Server(f"http://127.0.0.1:{clickhouse_server}/sales")
+    rows = reader.client.query_arrow(f'select * from "{name}"').to_pylist()
+    reader.close()
+    assert seen(rows) == expected(log)
 
 
 def stored(kind: str, port: int, name: str, path: Path) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import eventide as ev
-from eventide.engine.feeds.kafka import TopicReplaced
+from eventide.engine.feeds.kafka import KafkaFeed, TopicReplaced
 from eventide.testing.broker import KafkaBroker
 from tests.sources.payments import BASE, SCHEMA, SECOND
 from tests.sources.records import new_topic
@@ -53,6 +53,24 @@ def totals(pipe: ev.Pipeline, spark: Any) -> dict[int, tuple[int, int]]:
         return {}  # no output has said anything yet
     rows = panes.selectExpr("unix_micros(window_start) s", "total", "n").collect()
     return {(row["s"] - BASE) // SECOND: (row["total"], row["n"]) for row in rows}
+
+
+def test_a_partition_that_no_longer_begins_with_its_first_record_has_lost_its_beginning(
+    spark: Any, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    topic = new_topic(broker, "begun", partitions=3)
+    sender = Sender(broker.servers, topic)
+    for partition in (0, 1):
+        sender.send(1, 2, 3, partition=partition)
+    admin = AdminClient({"bootstrap.servers": broker.servers})
+    for answer in admin.delete_records([TopicPartition(topic, 1, 2)]).values():
+        answer.result(30)
+    for starting, lost in (("earliest", {"1"}), ("latest", {"0", "1", "2"})):
+        source = pipeline(broker.servers, topic, tmp_path / "state", starting=starting).aggregation.stream.sources[0]
+        assert KafkaFeed.open(spark, 0, source).lost([]) == lost
 
 
 def test_aborted_transactions_are_no_events_and_open_ones_hold_the_lane(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -124,13 +126,15 @@ class Watched:
 
     def run(self, prepare: Callable[[], Pipeline]) -> None:
         """From the definition to the end of the query."""
-        from eventide.engine.handle import Handle
-
         with telling():
             self.pipeline = pipeline = prepare()
             if self.console.is_terminal:
                 self.console.print("starting Spark …", style="dim")
-            spark = session_for(pipeline, **self.session)
+            # The engine is imported while the JVM starts.
+            threading.Thread(target=import_module, args=("eventide.engine.handle",), daemon=True).start()
+            spark = session_for(pipeline, record=True, **self.session)
+            from eventide.engine.handle import Handle
+
             self.signals.take()
         with shown(self.console, Board(pipeline)) as show:
             try:

@@ -37,7 +37,7 @@ def settings(given: Iterable[str]) -> dict[str, str]:
 def session_for(pipeline: Pipeline | None, **session: Any) -> Any:
     """The session that a pipeline (or the history of a directory) needs; says where Spark's own words are if it does not start.
 
-    `session` may say master, conf and jars, as `local_session` has them.
+    `session` may say master, conf, jars and record, as `local_session` has them.
     """
     from eventide.engine.java import SparkUnavailable
     from eventide.engine.spark_session import hush, local_session

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from eventide.definition.stream import Stream, Windowed
+from eventide.definition.time_forms import time_form
 from eventide.errors import DefinitionError
 from eventide.model.time import Duration, duration, show_duration
 from eventide.model.watermark import Adaptive, Ascending, Bounded, Custom, Punctuated, Strategy
@@ -74,6 +75,11 @@ class Source:
             raise DefinitionError(
                 f'source {self.name!r}: time_format is {form!r}; give the form of the texts, such as "%d/%m/%Y %H:%M:%S".'
             )
+        try:
+            if form is not None:
+                time_form(form)
+        except ValueError as error:
+            raise DefinitionError(f"source {self.name!r}: time_format is {form!r}: {error}.") from None
 
     @property
     def columns(self) -> tuple[str, ...] | None:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 OURS = "__"
 
+COMPUTED = frozenset({
+    "count", "sum", "min", "max", "mean", "variance", "stddev", "first", "last", "distinct", "quantile", "collect", "custom",
+})  # fmt: skip
+"""The aggregates that the kernel computes; the model defines more."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -81,6 +86,11 @@ class Windowed:
                 raise DefinitionError(f'agg({name}={what!r}): give an aggregate, such as sum("amount") or count().')
             if name in self.keys:
                 raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
+            if what.where is not None or what.kind not in COMPUTED:
+                raise DefinitionError(
+                    f"agg({name}=…): {'where=' if what.where is not None else what.kind} is defined, but not computed on Spark yet: "
+                    f"the results would miss it. Computed are {', '.join(sorted(COMPUTED))}, without where=."
+                )
             self.stream._known(what.columns, f"agg({name}=…)")
         return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
 

@@ -17,7 +17,7 @@ from eventide.state.generations import NONE
 
 log = logging.getLogger("eventide")
 
-KEPT = ("lanes", "buckets", "generation", "began", "before", "withheld")
+KEPT = ("lanes", "buckets", "generation", "began", "before", "withheld", "lost")
 """Facts that a state keeps, whatever the definition says."""
 START_OVER = (
     "start over with the next generation, whose results replace the old ones in every sink: eventide run FILE --start-over."
@@ -48,6 +48,7 @@ def describe_definition(
         "began": 0,
         "before": NONE,
         "withheld": [],
+        "lost": {},
         "shapes": {},
         "left": {},
         "changes": [],
@@ -118,7 +119,7 @@ def check_definition(
     gone = {name: batch for name in stored["outputs"] if name not in mine["outputs"]}
     return {
         **mine,
-        **{name: stored[name] for name in KEPT},
+        **{name: stored[name] for name in KEPT if name in stored},
         "left": {**stored["left"], **gone},
         "changes": stored["changes"] + told,
     }

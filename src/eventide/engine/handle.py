@@ -8,8 +8,14 @@ from typing import Any
 
 from eventide.engine.gate import TOLD
 from eventide.engine.run import Run
-from eventide.engine.spark_session import SparkGone, is_gone, session_for
-from eventide.errors import DefinitionError
+from eventide.engine.spark_compat import refuse_offset_format, refuse_without
+from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
+from eventide.engine.worker import prepared_workers
+from eventide.errors import DefinitionError, EventideError
+
+
+class StoppedBeforeTheEnd(EventideError):
+    """A query that was to read its input to the end was stopped from outside before it had."""
 
 
 @dataclass
@@ -20,6 +26,8 @@ class Handle:
     query: Any
     """Spark's query; None where nothing but the end of the input is left to be delivered."""
     drain: bool = False
+    seen: dict[int, Any] = field(default_factory=dict)
+    """What there was to be read of each source when the query was started, where the input ends with it."""
     _closing: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _closed: bool = False
 
@@ -43,12 +51,17 @@ class Handle:
             raise DefinitionError(
                 "drain=True says that the input ends, and available_now=False that it goes on for ever; give one of them."
             )
-        session = session_for(pipeline, spark)
-        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress)
+        session = unchecked_session(pipeline, spark, record=True)
+        workers = prepared_workers(session)
+        refuse_without(session, pipeline.aggregation.stream.sources)
+        refuse_offset_format(session)
+        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers)
         run.open()
         try:
-            ending = run.is_ending(drain)
-            return cls(run, None if ending else run.start(available_now=available_now, interval=interval), drain)
+            if run.is_ending(drain):
+                return cls(run, None, drain)
+            seen = run.in_sight() if drain else {}
+            return cls(run, run.start(available_now=available_now, interval=interval), drain, seen)
         except BaseException:
             run.close()
             raise
@@ -62,6 +75,7 @@ class Handle:
                     return False
             with self._closing:
                 if self.drain and not self._closed and not self.run.gate.is_shut:
+                    self._refuse_unread()
                     self.run.drain()
         except Exception as error:  # an interrupt is none: then the query goes on, and can be stopped
             self._close()
@@ -69,6 +83,16 @@ class Handle:
                 raise self._cause(error) from None
         self._close()
         return True
+
+    def _refuse_unread(self) -> None:
+        """Spark does not tell a query that has read everything from one that somebody stopped; what was read does."""
+        unread = [] if self.query is None else self.run.unread(self.seen)
+        if unread:
+            raise StoppedBeforeTheEnd(
+                f"the query of pipeline {self.run.pipeline.name!r} was stopped by somebody else before it had read all that was there when it "
+                f"started (of {', '.join(unread)}). The end of the input was not reached: no window was closed for it, and the state is not "
+                "finished. Run it again: eventide run FILE --until-caught-up --drain."
+            )
 
     def stop(self) -> None:
         """Stop after the batch at work. What had killed it before is raised here."""

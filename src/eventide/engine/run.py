@@ -33,22 +33,23 @@ from eventide.engine.feeds.opened import open_feed
 from eventide.engine.feeds.projection import common_kinds, computed_with
 from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
+from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.report import BatchReport, report
 from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
-from eventide.engine.spark_session import refuse_connect
+from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
+from eventide.engine.wholeness import lost_beginnings
 from eventide.engine.witnesses import settle, witnesses_of
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SEEN, SOURCE, TIME
-from eventide.lateness.measured import LATENESS
+from eventide.kernel.columns import ARRIVAL, LANE, MISSED_FIRST, MISSED_LAST, OFFSET, SOURCE, TIME
+from eventide.kernel.judge import W
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import INSTANT, PaneShape
 from eventide.sources.files import FileSource
-from eventide.state.archive import clear_uncommitted
-from eventide.state.generations import refuse_outranked
+from eventide.state.generations import NONE, note_waiting, refuse_outranked
 from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
@@ -73,6 +74,8 @@ class Run:
     hook: Hook = no_hook
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
     on_progress: Callable[[BatchReport], None] | None = None
+    workers: Callable[[], None] = lambda: None
+    """Asked before a batch is read: raises why the workers cannot do their part."""
     gate: Gate = field(default_factory=Gate)
     query: Any = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
@@ -97,6 +100,7 @@ class Run:
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.aggregation.stream.sources)]
         self.kinds = common_kinds(self.feeds, definition.aggregation)
         stored, last = self.journal.definition(), self.journal.last()
+        self._known = self.journal.definitions
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
         before = self.journal.ledger() or Ledger()
@@ -110,20 +114,25 @@ class Run:
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
+        self.resumed_at = self.ledger.batch
         self.ledger.seat(o.name for o in definition.outputs)
         self.last_clock = last["clock"] if last else 0
-        self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window)
+        self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window, self.feeds)
         self.held: dict[LaneId, str] = {}
         self._settle_witnesses()
+        self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
             self._clear_leftovers()
             raise finished(self.state)
         self._open_sinks()
-        self._defined = False
         if stored is None:
+            if facts["withheld"]:
+                note_waiting(self.state, self.generation)
             self._define()
         self._claim_sinks()
-        self._clear_leftovers()
+        if self.lease.alone:
+            begun = self.journal.begun(self.ledger.batch + 1) is not None
+            clear_tries(self.pipeline, self.store, self.generation, self.ledger, begun)
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -135,7 +144,8 @@ class Run:
             return {"shapes": noted_shapes(self.shapes)}
         begun = first_facts(self.pipeline, self.shapes, self.journal.files, self.state)
         asked = {"generation": self.numbered(self.shapes)} if self.numbered else {}
-        return {**begun, **asked, "shapes": noted_shapes(self.shapes), "began": self.clock()}
+        lost = {} if begun["before"] == NONE else lost_beginnings(self.feeds, self.state)
+        return {**begun, **asked, "lost": lost, "shapes": noted_shapes(self.shapes), "began": self.clock()}
 
     def _shape(self, facts: dict[str, Any]) -> BoundPlan:
         definition = self.pipeline
@@ -148,6 +158,7 @@ class Run:
             tuple(s.max_ahead for s in sources),
             tuple(s.max_skew for s in sources),
             witnesses_of(definition, self.store, facts["generation"]),
+            any(output.late.refused is not None for output in definition.outputs),
             computed_with(definition),
         )
 
@@ -197,6 +208,16 @@ class Run:
         refuse_unfinished(drain, self.state)
         return True
 
+    def in_sight(self) -> dict[int, Any]:
+        """What there is to be read of each source now."""
+        return {feed.index: feed.in_sight() for feed in self.feeds}
+
+    def unread(self, seen: dict[int, Any]) -> list[str]:
+        """The sources of which not all that was in sight has been read in the committed batches."""
+        where = places(self.feeds)
+        noted = {feed.index: self.notes.of(where.get(feed.index), self.ledger.batch) for feed in self.feeds}
+        return [feed.source.name for feed in self.feeds if not feed.has_read(seen[feed.index], noted[feed.index])]
+
     def drain(self) -> BatchResult:
         """The end of the input: a last batch without rows, which closes every window. The state is finished with it."""
         return self.batch(None, self.ledger.batch + 1, drain=True)
@@ -214,6 +235,7 @@ class Run:
                 "records between are missing, and their rows would be lost. Nothing was overwritten. Restore the journal from a copy, or "
                 "start over with a new generation: eventide run FILE --start-over."
             )
+        self.workers()
         self.batch(frame, number)
 
     def _check_checkpoint(self) -> None:
@@ -237,6 +259,7 @@ class Run:
         result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
         self.hook("store")
         if begun is None:
+            self.lease.check()
             self._define()
             self.journal.begin(number, beginning.to_json())
         self.hook("begun")
@@ -249,6 +272,7 @@ class Run:
         self.ledger, self.last_clock = result.ledger, beginning.clock
         self._evict(result)
         self.hook("evict")
+        self._clear_leftovers()
         self.journal.tidy(number)
         self._settle_witnesses([path for account in accounts for path in account.witnessed])
         if self.on_progress is not None:
@@ -258,7 +282,7 @@ class Run:
     def _define(self) -> None:
         """A changed definition holds from the first batch on that it decides: until then nothing has come of it."""
         if not self._defined:
-            self.journal.define(self.definition)
+            self.journal.define(self.definition, self._known)
             self._defined = True
 
     def _begin(self, frame: Any, number: int, drain: bool, begun: dict[str, Any] | None) -> Beginning:
@@ -330,26 +354,15 @@ class Run:
         self.store.evict(result.garbage, empty, lambda: self.hook("evicting"))
 
     def _clear_leftovers(self) -> None:
-        """Files that no committed batch has: a run died before its commit, or between its commit and its eviction.
-
-        What other runs have left of a batch for users to read is told apart by its name, and cleared where that is cheap.
-        """
-        known = {p.path for p in self.ledger.parts}
-        live = {path.split("/")[1] for path in known}
-        for name in self.store.directories("data"):
-            if name not in live:
-                self.store.delete_directory(f"data/{name}")
-        self.store.delete(f for f in self.store.files("data") if f not in known)
-        number = self.ledger.batch + 1
-        # Of a batch that was begun sinks may have parts: should it never be finished, its panes say which.
-        kinds = ("panes", "late") if self.journal.begun(number) is None else ("late",)
-        for directory in ("dead", LATENESS, *(f"{kind}/{o.name}" for kind in kinds for o in self.pipeline.outputs)):
-            self.store.delete_directory(f"{directory}/batch={number}")
-        if self.pipeline.archive is not None:
-            clear_uncommitted(self.pipeline.archive, self.generation, self.ledger)
+        """What runs before this one have left of the batches that are committed now: once, and not before a commit of our own."""
+        if not self._cleared:
+            clear_leftovers(self.pipeline, self.store, self.generation, self.ledger)
+            self._cleared, self.lease.alone = True, True
 
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
+        if self.ledger.batch > self.resumed_at:
+            keep_classes()
         try:
             self.deliverer.close()
         finally:
@@ -366,7 +379,7 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
 
 
 def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
-    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), SEEN: pl.Int64()}
+    own = {ARRIVAL: pl.Int64(), SOURCE: pl.Int64(), LANE: pl.String(), OFFSET: pl.Int64(), TIME: pl.Int64(), W: pl.Int64()}
     ends = {MISSED_FIRST: pl.Int64(), MISSED_LAST: pl.Int64()}
     return late_rows(pl.DataFrame(schema={**kinds, **own, **ends}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.definition.source import Source
+from eventide.engine.java import SparkUnavailable
 from eventide.errors import DefinitionError, EventideError
 from eventide.storage.address import scheme_of
 
@@ -89,8 +90,12 @@ def packages_of(sources: Iterable[Source], places: Iterable[str | None] = ()) ->
     []
     """
     in_s3 = ["s3" for place in places if scheme_of(place or "") in ("s3", "s3a")]
-    wanted = dict.fromkeys([*(name for source in sources for name in source.needs), *in_s3])
+    wanted = dict.fromkeys([*_needs(sources), *in_s3])
     return [package for name in wanted for package in connector(name)]
+
+
+def _needs(sources: Iterable[Source]) -> list[str]:
+    return list(dict.fromkeys(name for source in sources for name in source.needs))
 
 
 def connector(name: str) -> tuple[str, ...]:
@@ -105,6 +110,36 @@ def connector(name: str) -> tuple[str, ...]:
             f"pip install 'pyspark=={able.rpartition(', ')[2]}.*'."
         )
     return packages
+
+
+PROVIDERS = {"kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider", "delta": "io.delta.sql.DeltaSparkSessionExtension"}
+"""A class of each connector, by which it is known to be there."""
+
+
+def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
+    """Stop where a session lacks the connectors that sources need, and say what brings them."""
+    for name in _needs(sources):
+        found = spark._jvm
+        for part in PROVIDERS[name].split("."):
+            found = getattr(found, part)
+        if not is_class(found):
+            raise SparkUnavailable(
+                f"this Spark session has no {name} connector. Bring it when Spark is started: spark-submit --packages {','.join(connector(name))}, or "
+                "spark.jars.packages in the session's settings; without a session of your own Eventide brings it itself."
+            )
+
+
+def refuse_offset_format(spark: Any) -> None:
+    """Spark 4.2 and later can note how far a batch goes by the names of sources; we read it by their order, and say so before it is written."""
+    asked = spark.conf.get(OFFSET_FORMAT, "1")
+    if asked != "1":
+        raise SparkUnsupported(
+            f"this session has {OFFSET_FORMAT}={asked}: Eventide reads Spark's notes of how far a batch goes in format 1 only. Leave the setting "
+            f"away, or set it for this session: spark.conf.set({OFFSET_FORMAT!r}, 1)."
+        )
+
+
+OFFSET_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
 
 
 def arrow_schema(spark_schema: Any) -> Any:

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from eventide.engine.class_archive import ClassArchive
 from eventide.engine.connectors import jars_of
+from eventide.engine.given_settings import given_settings, is_submitted
 from eventide.engine.java import SparkUnavailable, show_java
 from eventide.engine.s3a import s3a_settings
 from eventide.engine.spark_compat import line_of
+from eventide.engine.worker import check_workers
 from eventide.errors import EventideError
 
 
@@ -37,10 +40,12 @@ def local_session(
     master: str | None = None,
     jars: Iterable[str] = (),
     conf: Mapping[str, str] | None = None,
+    record: bool = False,
 ) -> Any:
     """A session with quiet defaults, on all cores of this machine unless told otherwise; one that runs already is used as it is.
 
-    `packages` are fetched once and handed over as files, unless `jars` names them by path; `conf` is Spark's own and wins over the defaults.
+    `packages` are fetched once and handed over as files, unless `jars` names them by path; `conf` is Spark's own and wins over the defaults,
+    as does what spark-submit or spark-defaults.conf say. With `record`, classes that are loaded are kept for the next start.
     """
     import pyspark
     from pyspark.sql import SparkSession
@@ -50,30 +55,93 @@ def local_session(
         return running
     line_of(pyspark.__version__)
     show_java()
-    packages = list(packages)
-    cores = cores or len(os.sched_getaffinity(0))
+    packages, theirs = [] if is_submitted() else list(packages), {**given_settings(), **(conf or {})}
+    master = master or theirs.get("spark.master") or f"local[{cores or '*'}]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = (
-        SparkSession.builder.master(master or f"local[{cores}]")
-        .appName(name)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", str(cores))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.extraJavaOptions", "-Xss16m -Dlog4j2.level=ERROR")
-        .config("spark.executorEnv.POLARS_MAX_THREADS", "1")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
-        .config("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
-        .config("spark.log.level", "ERROR")
-    )
-    if found := jars_of(packages, jars):
-        builder = builder.config("spark.jars", ",".join(found))
-    if any("delta-spark" in package for package in packages):
-        builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    for key, value in {**s3a_settings(packages), **(conf or {})}.items():
+    ours = {**_defaults(cores or len(os.sched_getaffinity(0)), name), **_for_delta(packages), **s3a_settings(packages)}
+    settings = {**ours, **theirs, "spark.master": master}
+    if master.startswith("local"):  # elsewhere workers must be able to call the driver
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not is_submitted():
+        given = [*_listed(theirs.get("spark.jars", ""), ","), *jars]
+        settings |= _of_the_jvm(settings, theirs, jars_of(packages, given), record)
+    return _started(settings)
+
+
+def _of_the_jvm(settings: dict[str, str], theirs: dict[str, str], jars: list[str], record: bool) -> dict[str, str]:
+    """What must be said before the JVM starts: its jars and its options."""
+    own = theirs.get(JAVA_OPTIONS, "")
+    options = [_defaults(1, "")[JAVA_OPTIONS], own]  # of two that contradict each other Java takes the later
+    if not settings["spark.master"].startswith("local["):
+        return {JAVA_OPTIONS: " ".join(options).strip(), **({"spark.jars": ",".join(jars)} if jars else {})}
+    class_path = [*jars, *_listed(theirs.get(CLASS_PATH, ""), os.pathsep)]
+    options.insert(1, _kept_classes(class_path, own, record))
+    said = {JAVA_OPTIONS: " ".join(filter(None, options))}
+    # Spark would copy jars of its own list at each start, and Java keeps no classes of them.
+    if class_path:
+        said |= {CLASS_PATH: os.pathsep.join(class_path), **({"spark.jars": ""} if "spark.jars" in theirs else {})}
+    return said
+
+
+def _kept_classes(class_path: list[str], own: str, record: bool) -> str:
+    global _recorded
+    from pyspark import SparkContext
+
+    is_running = SparkContext._gateway is not None  # an earlier session of this process has started the JVM
+    archive = None if is_running or "share" in own.lower() else ClassArchive.of(class_path)
+    if archive is None:
+        return ""
+    _recorded = archive if record and not archive.is_whole else None
+    return archive.options(record=record)
+
+
+_recorded: ClassArchive | None = None
+"""What this process's JVM writes when it ends."""
+
+
+def keep_classes() -> None:
+    """A run has come as far as a run comes: the next one may begin with the classes that it loaded."""
+    if _recorded is not None:
+        _recorded.keep()
+
+
+JAVA_OPTIONS, CLASS_PATH = "spark.driver.extraJavaOptions", "spark.driver.extraClassPath"
+
+
+def _defaults(cores: int, name: str) -> dict[str, str]:
+    return {
+        "spark.app.name": name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        JAVA_OPTIONS: "-Xss16m -Dlog4j2.level=ERROR",
+        "spark.executorEnv.POLARS_MAX_THREADS": "1",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
+        "spark.log.level": "ERROR",
+    }
+
+
+def _for_delta(packages: list[str]) -> dict[str, str]:
+    if not any("delta-spark" in package for package in packages):
+        return {}
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+
+def _listed(text: str, between: str) -> list[str]:
+    return [part for part in text.split(between) if part]
+
+
+def _started(settings: Mapping[str, str]) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
@@ -85,6 +153,21 @@ def local_session(
         ) from error
 
 
+def session_for(pipeline: Any, given: Any = None) -> Any:
+    """The session that a pipeline's history is read on: the user's own, or one with what its sources need; its workers are known to be able."""
+    session = unchecked_session(pipeline, given)
+    check_workers(session)
+    return session
+
+
+def unchecked_session(pipeline: Any, given: Any = None, *, record: bool = False) -> Any:
+    """The same before anybody has asked its workers."""
+    if given is None:
+        return local_session(pipeline.packages(), name=pipeline.name, record=record)
+    refuse_connect(given)
+    return given
+
+
 def hush(spark: Any) -> None:
     """Spark's Python side prints and logs tracebacks of its own when the JVM ends; what that means is told elsewhere, once."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -93,47 +176,6 @@ def hush(spark: Any) -> None:
     if server is not None:
         told = server.handle_error
         server.handle_error = lambda *about: None if isinstance(sys.exc_info()[1], EOFError) else told(*about)
-
-
-def session_for(pipeline: Any, given: Any = None) -> Any:
-    """The session that a pipeline runs on: the user's own, once its workers are known to be able, or one with what its sources need."""
-    if given is None:
-        return local_session(pipeline.packages(), name=pipeline.name)
-    refuse_connect(given)
-    _check_workers(given)
-    return given
-
-
-def _check_workers(spark: Any) -> None:
-    """Have one task say what Python it runs on, before a batch dies of it; asked once for each session."""
-    context = spark.sparkContext
-    if context.applicationId in _checked:
-        return
-    try:
-        [(version, missing)] = context.parallelize([0], 1).map(_worker_facts).collect()
-    except Exception as error:
-        if "PYTHON_VERSION_MISMATCH" not in str(error) and "different version in worker" not in str(error):
-            raise
-        version, missing = "another version", []
-    mine = ".".join(map(str, sys.version_info[:2]))
-    if version != mine or missing:
-        lacks = f" without {', '.join(missing)}" if missing else ""
-        raise SparkUnavailable(
-            f"Spark's workers run on Python {version}{lacks} ({context.pythonExec}), this program on {mine} ({sys.executable}): every batch "
-            f"would fail. Set PYSPARK_PYTHON={sys.executable} before the session is made, or on a cluster ship this environment with "
-            "spark-submit --archives."
-        )
-    _checked.add(context.applicationId)
-
-
-_checked: set[str] = set()
-
-
-def _worker_facts(_: int) -> tuple[str, list[str]]:
-    import importlib.util
-
-    lacking = [name for name in ("polars", "pyarrow", "eventide") if importlib.util.find_spec(name) is None]
-    return ".".join(map(str, sys.version_info[:2])), lacking
 
 
 def refuse_connect(spark: Any) -> None:

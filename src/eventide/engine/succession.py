@@ -13,8 +13,10 @@ from typing import Any
 from eventide.definition.output import Output
 from eventide.engine.batch.deliver import Deliverer, Outlet
 from eventide.engine.batch.microbatch import BatchResult
+from eventide.engine.feeds.feed import Feed
 from eventide.engine.results import Results, earlier, withdrawals
 from eventide.engine.tables import committed
+from eventide.engine.wholeness import whole_from
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
 from eventide.model.window import Sliding, Window
@@ -37,19 +39,25 @@ class Succession:
     generation: int
     began: int
     """The clock when the generation began: it has caught up when it has swept all that had arrived by then."""
+    feeds: list[Feed] = field(default_factory=list)
+    lost: dict[str, list[str]] = field(default_factory=dict)
+    """For each source the lanes that had lost their beginning when the generation began."""
     withdrawn: dict[str, int] = field(default_factory=dict)
     """For outputs whose older results end later: W when they were last withdrawn."""
 
     @classmethod
-    def of(cls, facts: dict[str, Any], state: str, store: Store, window: Window) -> Succession | None:
+    def of(cls, facts: dict[str, Any], state: str, store: Store, window: Window, feeds: list[Feed]) -> Succession | None:
         """None: nothing came before."""
-        return None if facts["before"] == NONE else cls(state, store, window, facts["generation"], facts["began"])
+        if facts["before"] == NONE:
+            return None
+        return cls(state, store, window, facts["generation"], facts["began"], feeds, facts["lost"])
 
     def settle(self, deliverer: Deliverer, result: BatchResult, clock: int, check: Callable[[], None]) -> None:
         """After a batch was delivered, before it is committed: run again, it does the same again."""
         ledger = result.ledger
         if ledger.swept is None or ledger.swept < end_of(self.began):
             return
+        whole = whole_from(self.feeds, self.lost, ledger)
         for name, outlet in deliverer.outlets.items():
             if outlet.output.sink is None or name in ledger.settled or name in ledger.joined_at:
                 continue
@@ -60,7 +68,7 @@ class Succession:
             if outlet.withheld:
                 self._replace(outlet, own, delivery)
                 ledger.settled.append(name)
-            elif ledger.outputs[name]["panes"] and self._due(name, ledger) and not self._withdraw(outlet, own, delivery):
+            elif ledger.outputs[name]["panes"] and self._due(name, ledger) and not self._withdraw(outlet, own, delivery, whole):
                 ledger.settled.append(name)
 
     def _replace(self, outlet: Outlet, own: Results, delivery: Delivery) -> None:
@@ -83,10 +91,11 @@ class Succession:
             return mark is not None
         return self.window.floor_end(mark) > self.window.floor_end(last) if isinstance(self.window, Sliding) else mark > last
 
-    def _withdraw(self, outlet: Outlet, own: Results, delivery: Delivery) -> bool:
+    def _withdraw(self, outlet: Outlet, own: Results, delivery: Delivery, whole: int) -> bool:
         """Withdraw older results of windows that have closed here with nothing in them; says whether there are later ones."""
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
-        span = Span(own.first_start(), None if mark == MAX_TIME else mark)
+        first = own.first_start()
+        span = Span(whole if first is None else max(whole, first), None if mark == MAX_TIME else mark)
         if isinstance(sink, TableSink):
             more = sink.withdraw(name, outlet.shape, self.generation, span)
         else:

@@ -52,7 +52,8 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
 
     def empty() -> Any:
         return spark.createDataFrame(
-            [], "window_id string, window_start timestamp, window_end timestamp, sequence bigint, op string, timing string"
+            [],
+            "window_id string, window_start timestamp_ltz, window_end timestamp_ltz, sequence bigint, op string, timing string",
         )
 
     return _table(pipeline, spark, f"panes/{output.name}", empty)
@@ -60,13 +61,13 @@ def panes(pipeline: Any, spark: Any, output: Output) -> Any:
 
 def late(pipeline: Any, spark: Any, output: Output) -> Any:
     """The rows that an output refused and kept."""
-    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp, _event_time timestamp, _watermark timestamp, _generation bigint"
+    empty = "_source bigint, _lane string, _offset bigint, _arrival timestamp_ltz, _event_time timestamp_ltz, _watermark timestamp_ltz, _generation bigint"
     return _table(pipeline, spark, f"late/{output.name}", lambda: spark.createDataFrame([], empty))
 
 
 def dead_letters(pipeline: Any, spark: Any) -> Any:
     """The records that could not be read."""
-    empty = "source bigint, lane string, offset bigint, arrival timestamp, event_time timestamp, reason string, raw binary, generation bigint"
+    empty = "source bigint, lane string, offset bigint, arrival timestamp_ltz, event_time timestamp_ltz, reason string, raw binary, generation bigint"
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], empty))
 
 
@@ -90,7 +91,7 @@ def windows(pipeline: Any, spark: Any) -> Any:
         F.min(
             F.when(F.col("timing") != "early", F.col("emitted_at"))
             if "emitted_at" in said.columns
-            else F.lit(None).cast("timestamp")
+            else F.lit(None).cast("timestamp_ltz")
         ).alias("closed_at")
     )
     still = _open_windows(pipeline, ledger)
@@ -98,7 +99,9 @@ def windows(pipeline: Any, spark: Any) -> Any:
         F.timestamp_micros("window_start").alias("window_start"), F.timestamp_micros("window_end").alias("window_end")
     )
     both = fired.unionByName(
-        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn("closed_at", F.lit(None).cast("timestamp"))
+        opened.join(fired, ["window_start", "window_end"], "left_anti").withColumn(
+            "closed_at", F.lit(None).cast("timestamp_ltz")
+        )
     )
     end = F.unix_micros("window_end")
     closed = F.lit(False) if mark is None else end <= F.lit(mark)

@@ -43,12 +43,24 @@ class BoundPlan:
     max_skew: tuple[int | None, ...] = ()
     """For each source: an arrival further than this after the batch's clock is lowered to the clock."""
     witnesses: Witnesses | None = None
+    tells_watermark: bool = False
+    """Whether rows that are refused are kept, with W as it stood."""
     needed: frozenset[str] | None = None
     """The user's columns that are computed with; None: all of them go on."""
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:
         """Who sees a lane's rows in a batch, if anybody does."""
         return None if self.witnesses is None else self.witnesses(batch, lane)
+
+    @property
+    def sweeps_all(self) -> bool:
+        """Whether the sweep sees every change of a lane's watermark, not only those that can change a verdict."""
+        return self.keeps_rows or self.plan.when_all_idle == "advance"
+
+    @property
+    def keeps_clocks(self) -> bool:
+        """Whether the lanes' own clocks are kept until they are swept."""
+        return self.tells_watermark and not self.sweeps_all
 
     @property
     def keeps_rows(self) -> bool:

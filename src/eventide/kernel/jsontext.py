@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from eventide.kernel.leaves import changed
+from eventide.kernel.leaves import changed, entries
 
 
 def json_of(columns: Sequence[str], kinds: Mapping[str, pl.DataType]) -> pl.Expr:
@@ -22,6 +22,8 @@ def json_of(columns: Sequence[str], kinds: Mapping[str, pl.DataType]) -> pl.Expr
 
 
 def _written(value: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    if isinstance(kind, pl.Map):
+        value, kind = value.cast(entries(kind)), entries(kind)
     texts = changed(value, kind, lambda leaf: leaf.is_float(), lambda leaf: leaf.cast(pl.String))
     return changed(
         texts, _without_floats(kind), lambda leaf: isinstance(leaf, pl.Binary), lambda leaf: leaf.bin.encode("base64")

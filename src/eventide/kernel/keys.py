@@ -20,7 +20,8 @@ def one_of_equals(rows: pl.DataFrame, keys: Iterable[str]) -> pl.DataFrame:
     floats = [name for name in dict.fromkeys(keys) if holds(rows.schema[name], lambda kind: kind.is_float())]
     if not floats:
         return rows
-    return rows.with_columns(changed(pl.col(n), rows.schema[n], lambda kind: kind.is_float(), _one).alias(n) for n in floats)
+    zeros = {n: changed(pl.col(n), rows.schema[n], lambda kind: kind.is_float(), _one) for n in floats}
+    return rows.with_columns(one.cast(rows.schema[n]).alias(n) for n, one in zeros.items())
 
 
 def _one(value: pl.Expr) -> pl.Expr:

@@ -13,6 +13,7 @@ from eventide.kernel.clock import LaneClock
 from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN
 from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
 from eventide.kernel.keys import one_of_equals
+from eventide.kernel.resolution import CLOCK
 from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
 from eventide.model.time import EARLIEST, LATEST, MAX_TIME, MIN_TIME, plus
@@ -37,6 +38,8 @@ class LaneCarry:
     joined_w: int | None = None
     joined_known: bool = False
     adaptive: dict[str, object] | None = None
+    first_time: int | None = None
+    """The event time of the first row that was read of the lane, where it is no dead letter."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Found:
     progress: list[Progress] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     witnessed: list[str] = field(default_factory=list)
+    clocks: list[pl.DataFrame] = field(default_factory=list)
+    """The lane's watermark wherever it changed, and at the end of what was read."""
 
     def count(self, name: str, number: int) -> None:
         """Add to a counter."""
@@ -93,15 +98,22 @@ class LaneScanner:
         rows = self._arrivals(chunk)
         rows = self._dead_letters(rows)
         rows = self.clock.run(rows)
+        self._begin(rows)
         rows = self._joinings(rows)
         if self.witness is not None:
             self.witness.see(rows)
         rows = one_of_equals(self._needed(rows), (*self.shape.keys, *self.shape.dedupe))
         self._progress(rows)
+        self._clock(rows)
         self._sort_out(rows)
         last = rows.tail(1)
         self.carry.last_arrival, self.carry.last_offset = int(last[ARRIVAL][0]), int(last[OFFSET][0])
         self._first = False
+
+    def _begin(self, rows: pl.DataFrame) -> None:
+        if self.carry.first_time is None:
+            times = rows.filter(pl.col(DEAD).is_null() & ~pl.col(MARKER)).head(1)[TIME]
+            self.carry.first_time = int(times[0]) if len(times) else None
 
     def _needed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Without the columns that were only decoded, written down or measured: to carry them on costs more than all that."""
@@ -114,6 +126,8 @@ class LaneScanner:
             self.found.progress.append(
                 self._progress_at(self.carry.last_arrival, self.carry.last_offset, self.carry.last_arrival)
             )
+            if self.shape.keeps_clocks:
+                self.found.clocks.append(self._clock_at_end())
         if self.witness is not None:
             self.found.witnessed = self.witness.close()
         self._merge_partials()
@@ -187,7 +201,7 @@ class LaneScanner:
 
     def _progress(self, rows: pl.DataFrame) -> None:
         window = self.shape.plan.window
-        if isinstance(window, Session) or self.shape.keeps_rows or self.shape.plan.when_all_idle == "advance":
+        if isinstance(window, Session) or self.shape.sweeps_all:
             crosses = pl.col("__after") != pl.col("__before")
         else:
             allowances = self.shape.plan.allowances
@@ -212,6 +226,17 @@ class LaneScanner:
                 self.found.progress.append(Progress(position, watermark, MAX_TIME, joins))
             if before_gap:
                 self.found.progress.append(Progress(position, watermark, arrival))
+
+    def _clock(self, rows: pl.DataFrame) -> None:
+        if self.shape.keeps_clocks:
+            changes = rows.filter(pl.col("__after") != pl.col("__before"))
+            self.found.clocks.append(changes.select(ARRIVAL, OFFSET, pl.col("__after").alias(CLOCK)))
+
+    def _clock_at_end(self) -> pl.DataFrame:
+        """So that what was read is kept until the sweep has come to its end, from where on the sweep itself knows the lane's watermark."""
+        clock = UNSEEN if self.carry.watermark == MIN_TIME else self.carry.watermark
+        end = {ARRIVAL: [self.carry.last_arrival], OFFSET: [self.carry.last_offset], CLOCK: [clock]}
+        return pl.DataFrame(end, schema=dict.fromkeys(end, pl.Int64))
 
     def _ending(self) -> Progress:
         assert self.carry.last_arrival is not None

@@ -10,9 +10,8 @@ import polars as pl
 
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
-from eventide.lateness.causes import DISORDER, IDLENESS
 from eventide.lateness.quantiles import KLL_K, Weighted
-from eventide.lateness.witness import ALL, LATENESS, SCHEMA, SUMS
+from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
 from eventide.state.journal import Journal
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files

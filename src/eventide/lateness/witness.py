@@ -15,6 +15,8 @@ from eventide.model.event import LaneId
 from eventide.model.window import Sliding, Window
 from eventide.state.store import Store, lane_name
 
+DISORDER, IDLENESS = "behind its own lane", "its lane had been idle"
+"""Why a row is late: its lane had gone on without it, or W had gone on without its lane."""
 LATENESS = "lateness"
 HOUR = 3_600_000_000
 AT_ONCE = 400_000

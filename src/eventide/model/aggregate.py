@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import builtins
-import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 from typing import Any
 
-from eventide.errors import DefinitionError, EventideError
+from eventide.errors import DefinitionError
 from eventide.model import sql
 from eventide.model.event import Event
+from eventide.model.expression import Expression, Node, columns_of, expression, holds
+from eventide.model.statistic import OVER_VALUES, OVER_VALUES_AND_NUMBER, AggregateOverflow, rank
+
+__all__ = [
+    "ADDITIVE", "BY_ARRIVAL", "Aggregate", "AggregateOverflow", "aggregate", "all", "any", "collect", "compute", "count", "distinct",
+    "first", "last", "max", "max_by", "mean", "median", "min", "min_by", "quantile", "set", "stddev", "sum", "top", "top_k", "variance",
+]  # fmt: skip
 
 ADDITIVE = frozenset({"count", "sum", "collect"})
 """Aggregates whose deltas add up, so that a discarding output may carry them."""
 
+BY_ARRIVAL = frozenset({"first_arrived", "last_arrived"})
+"""Aggregates that ask when a row came; a result of a window has no such time."""
 
-_DIGITS = 38
-"""The most digits that a decimal column has."""
-
-
-class AggregateOverflow(EventideError):
-    """A sum of whole numbers left int64, or one of decimals their 38 digits; it is never wrapped."""
+Condition = str | Expression | None
 
 
 @dataclass(frozen=True)
@@ -34,89 +34,179 @@ class Aggregate:
     kind: str
     column: str | None = None
     share: float | None = None
+    """Of a quantile."""
     partial: tuple[tuple[str, str], ...] = ()
     merge: tuple[tuple[str, str], ...] = ()
     finish: str = ""
+    by: str | None = None
+    """The column that chooses or orders the rows."""
+    most: int | None = None
+    """How many of a top there may be."""
+    of: tuple[str, ...] = ()
+    """The columns that a row of a top shows."""
+    where: Node | None = None
+    """Only rows for which this holds count."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The input columns that it names itself (a custom one may use any)."""
-        return () if self.column is None else (self.column,)
+        """The input columns that it names itself (a custom one may use any).
+
+        >>> max_by("bidder", "price", where="kind = 'bid'").columns
+        ('bidder', 'price', 'kind')
+        """
+        named = (self.column, *self.of, self.by, *(sorted(columns_of(self.where)) if self.where is not None else ()))
+        return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
-def count(column: str | None = None) -> Aggregate:
+def count(column: str | None = None, *, where: Condition = None) -> Aggregate:
     """How many rows; with a column, how many in which it is not null.
 
-    >>> count().kind
-    'count'
+    >>> compute(count(where="x > 1"), [Event(0, 0, row={"x": x}) for x in (1, 2, None, 3)])
+    2
     """
-    return Aggregate("count", column)
+    return Aggregate("count", column, where=_condition("count", where))
 
 
-def sum(column: str) -> Aggregate:
+def _over_column(kind: str, column: str, where: Condition, **more: Any) -> Aggregate:
+    return Aggregate(kind, _column(kind, column), where=_condition(kind, where), **more)
+
+
+def sum(column: str, *, where: Condition = None) -> Aggregate:
     """The exact sum of whole numbers and decimals (an overflow is an error), the sum of floats."""
-    return Aggregate("sum", _column("sum", column))
+    return _over_column("sum", column, where)
 
 
-def min(column: str) -> Aggregate:
+def min(column: str, *, where: Condition = None) -> Aggregate:
     """The smallest value that is not null."""
-    return Aggregate("min", _column("min", column))
+    return _over_column("min", column, where)
 
 
-def max(column: str) -> Aggregate:
+def max(column: str, *, where: Condition = None) -> Aggregate:
     """The largest value that is not null."""
-    return Aggregate("max", _column("max", column))
+    return _over_column("max", column, where)
 
 
-def mean(column: str) -> Aggregate:
+def mean(column: str, *, where: Condition = None) -> Aggregate:
     """The arithmetic mean, as a float."""
-    return Aggregate("mean", _column("mean", column))
+    return _over_column("mean", column, where)
 
 
-def variance(column: str) -> Aggregate:
+def variance(column: str, *, where: Condition = None) -> Aggregate:
     """The sample variance; null for fewer than two values."""
-    return Aggregate("variance", _column("variance", column))
+    return _over_column("variance", column, where)
 
 
-def stddev(column: str) -> Aggregate:
+def stddev(column: str, *, where: Condition = None) -> Aggregate:
     """The sample standard deviation; null for fewer than two values."""
-    return Aggregate("stddev", _column("stddev", column))
+    return _over_column("stddev", column, where)
 
 
-def first(column: str) -> Aggregate:
-    """The value of the row with the earliest event time (of equals, the one that arrived first)."""
-    return Aggregate("first", _column("first", column))
+def first(column: str, *, by: str = "event_time", where: Condition = None) -> Aggregate:
+    """The value of the row with the earliest event time (of equals, the one that arrived first), or of the first to arrive.
+
+    >>> rows = [Event(1, 9, row={"x": "a"}), Event(2, 5, row={"x": "b"})]
+    >>> compute(first("x"), rows), compute(first("x", by="arrival"), rows)
+    ('b', 'a')
+    """
+    return _over_column(_ordered("first", by), column, where)
 
 
-def last(column: str) -> Aggregate:
-    """The value of the row with the latest event time (of equals, the one that arrived last)."""
-    return Aggregate("last", _column("last", column))
+def last(column: str, *, by: str = "event_time", where: Condition = None) -> Aggregate:
+    """The value of the row with the latest event time (of equals, the one that arrived last), or of the last to arrive."""
+    return _over_column(_ordered("last", by), column, where)
 
 
-def distinct(column: str) -> Aggregate:
-    """Approximately how many different values (an HLL sketch: about 1.6% standard error)."""
-    return Aggregate("distinct", _column("distinct", column))
+def max_by(column: str, by: str, *, where: Condition = None) -> Aggregate:
+    """The value of `column` in the row with the largest `by`; of equals the earliest row, and of those the first to arrive.
+
+    >>> bids = [Event(n, n, row={"who": who, "price": price}) for n, (who, price) in enumerate([("ann", 7), ("bob", 9), ("cid", 9)])]
+    >>> compute(max_by("who", "price"), bids)
+    'bob'
+    """
+    return _over_column("max_by", column, where, by=_column("max_by", by))
 
 
-def quantile(column: str, share: float) -> Aggregate:
-    """Approximately the value below which this share of the rows lies (a KLL sketch: about 1.3% rank error).
+def min_by(column: str, by: str, *, where: Condition = None) -> Aggregate:
+    """The value of `column` in the row with the smallest `by`; of equals the earliest row, and of those the first to arrive."""
+    return _over_column("min_by", column, where, by=_column("min_by", by))
 
-    >>> quantile("latency", 0.95).share
-    0.95
+
+def distinct(column: str, *, exact: bool = False, where: Condition = None) -> Aggregate:
+    """How many different values: approximately (an HLL sketch: about 1.6% standard error), or exactly, which keeps them all."""
+    return _over_column("exact_distinct" if exact else "distinct", column, where)
+
+
+def quantile(column: str, share: float, *, exact: bool = False, where: Condition = None) -> Aggregate:
+    """The value below which this share of the rows lies: approximately (a KLL sketch: about 1.3% rank error), or exactly.
+
+    An exact one keeps all values, and lies on the line between the two next to it, as Spark's percentile.
+
+    >>> rows = [Event(0, 0, row={"ms": ms}) for ms in (10, 20, 30, 40)]
+    >>> compute(quantile("ms", 0.5), rows), compute(quantile("ms", 0.5, exact=True), rows)
+    (20, 25.0)
     """
     if not 0 <= share <= 1:
         raise DefinitionError(
             f"quantile({column!r}, {share!r}): the share must lie between 0 and 1, as in quantile({column!r}, 0.95)."
         )
-    return Aggregate("quantile", _column("quantile", column), share)
+    kind = "exact_quantile" if exact else "quantile"
+    return Aggregate(kind, _column("quantile", column), share, where=_condition("quantile", where))
 
 
-def collect(column: str) -> Aggregate:
+def median(column: str, *, where: Condition = None) -> Aggregate:
+    """The exact median; of an even number of values the mean of the two in the middle."""
+    return quantile(column, 0.5, exact=True, where=where)
+
+
+def collect(column: str, *, where: Condition = None) -> Aggregate:
     """All values that are not null, sorted."""
-    return Aggregate("collect", _column("collect", column))
+    return _over_column("collect", column, where)
 
 
-def aggregate(*, partial: Mapping[str, str], merge: Mapping[str, str], finish: str) -> Aggregate:
+def set(column: str, *, where: Condition = None) -> Aggregate:
+    """All different values that are not null, sorted.
+
+    >>> compute(set("bank"), [Event(0, 0, row={"bank": bank}) for bank in ("sbi", "axis", None, "sbi")])
+    ['axis', 'sbi']
+    """
+    return _over_column("set", column, where)
+
+
+def any(column: str, *, where: Condition = None) -> Aggregate:
+    """Whether the column is true in any row; null if it is null in all."""
+    return _over_column("any", column, where)
+
+
+def all(column: str, *, where: Condition = None) -> Aggregate:
+    """Whether the column is true in every row in which it is not null; null if it is null in all."""
+    return _over_column("all", column, where)
+
+
+def top_k(column: str, most: int, *, where: Condition = None) -> Aggregate:
+    """Approximately the most frequent values, with how often they came; of equals the smaller value first.
+
+    >>> compute(top_k("page", 2), [Event(0, 0, row={"page": page}) for page in "abbcacb"])
+    [{'value': 'b', 'n': 3}, {'value': 'a', 'n': 2}]
+    """
+    return _over_column("top_k", column, where, most=_number("top_k", most))
+
+
+def top(most: int, *, by: str, of: str | Sequence[str], where: Condition = None) -> Aggregate:
+    """The rows with the largest `by`, largest first, each with the columns `of` and `by`.
+
+    Over the results of windows it names the keys that lead (hot items); equals stand in the order of their window_id.
+
+    >>> counts = [Event(0, 59, row={"auction": a, "bids": n}, offset=a) for a, n in [(1, 4), (2, 9), (3, 9)]]
+    >>> compute(top(2, by="bids", of="auction"), counts)
+    [{'auction': 2, 'bids': 9}, {'auction': 3, 'bids': 9}]
+    """
+    shown = tuple(_column("top", name) for name in ((of,) if isinstance(of, str) else of))
+    if not shown or by in shown:
+        raise DefinitionError(f"top(of={of!r}): name the columns to show beside {by!r}, as in top(3, by={by!r}, of='auction').")
+    return Aggregate("top", by=_column("top", by), most=_number("top", most), of=shown, where=_condition("top", where))
+
+
+def aggregate(*, partial: Mapping[str, str], merge: Mapping[str, str], finish: str, where: Condition = None) -> Aggregate:
     """Your own aggregate as SQL: per-slice parts over the rows, how parts of the same name combine, and the result.
 
     >>> vwap = aggregate(
@@ -124,12 +214,13 @@ def aggregate(*, partial: Mapping[str, str], merge: Mapping[str, str], finish: s
     >>> vwap.kind
     'custom'
     """
-    if not partial or set(partial) != set(merge):
+    if not partial or builtins.set(partial) != builtins.set(merge):
         raise DefinitionError(
             f"aggregate: partial names {sorted(partial)} and merge names {sorted(merge)}; "
             "both must name the same parts, at least one."
         )
-    return Aggregate("custom", None, None, tuple(partial.items()), tuple(merge.items()), finish)
+    parts = (tuple(partial.items()), tuple(merge.items()), finish)
+    return Aggregate("custom", None, None, *parts, where=_condition("aggregate", where))
 
 
 def _column(kind: str, column: Any) -> str:
@@ -138,109 +229,81 @@ def _column(kind: str, column: Any) -> str:
     return column
 
 
+def _condition(kind: str, where: Condition) -> Node | None:
+    return None if where is None else expression(where, f"{kind}(where=…)")
+
+
+def _ordered(kind: str, by: str) -> str:
+    if by not in ("event_time", "arrival"):
+        raise DefinitionError(f'{kind}(by={by!r}): rows are ordered by "event_time" or by "arrival".')
+    return kind if by == "event_time" else f"{kind}_arrived"
+
+
+def _number(kind: str, most: Any) -> int:
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise DefinitionError(f"{kind}: {most!r} is not a number of rows; give 1 or more.")
+    return most
+
+
 def compute(what: Aggregate, events: Sequence[Event]) -> Any:
     """The value of an aggregate by its definition, over all rows at once; the yardstick for every faster way."""
+    rows = [e for e in events if what.where is None or holds(what.where, e.row)]
     if what.kind == "custom":
-        return _custom(what, events)
+        return _custom(what, rows, {name for e in events for name in e.row})
     if what.kind == "count":
-        return builtins.sum(1 for e in events if what.column is None or e.row.get(what.column) is not None)
+        return builtins.sum(1 for e in rows if what.column is None or e.row.get(what.column) is not None)
+    if what.kind == "top":
+        return _top(what, rows)
     column = what.column or ""
-    if what.kind in ("first", "last"):
-        if not events:
-            return None
-        pick = builtins.min if what.kind == "first" else builtins.max
-        return pick(events, key=lambda e: (e.event_time, e.position)).row.get(column)
-    values = [e.row[column] for e in events if e.row.get(column) is not None]
-    return _OVER_VALUES[what.kind](values, what.share)
+    if what.kind in _CHOSEN:
+        chosen = _CHOSEN[what.kind](what, rows)
+        return None if chosen is None else chosen.row.get(column)
+    values = [e.row[column] for e in rows if e.row.get(column) is not None]
+    if what.kind in OVER_VALUES:
+        return OVER_VALUES[what.kind](values)
+    return OVER_VALUES_AND_NUMBER[what.kind](values, what.most if what.share is None else what.share)  # type: ignore[arg-type]
 
 
-def _sum(values: list[Any], _: float | None) -> Any:
-    if not values:
-        return None
-    if any(isinstance(v, float) for v in values):
-        return _float_sum(values)
-    with localcontext(Context(prec=1_000)):  # the usual 28 digits would round
-        total = builtins.sum(values)
-    if isinstance(total, Decimal):
-        scale = builtins.max(0, *(-int(v.as_tuple().exponent) for v in values))
-        if abs(int(total.scaleb(scale, Context(prec=1_000)))) >= 10**_DIGITS:
-            raise AggregateOverflow(
-                f"a sum of {len(values)} decimals is {total}, more than the {_DIGITS} digits of a decimal column. "
-                "Sum a column with fewer decimals instead."
-            )
-    if isinstance(total, int) and not -(2**63) <= total < 2**63:
-        raise AggregateOverflow(
-            f"a sum of {len(values)} whole numbers is {total}, which leaves int64. Sum a decimal column instead."
-        )
-    return total
+def _order(event: Event) -> tuple[Any, ...]:
+    return (event.event_time, event.position, event.beside)
 
 
-def _mean(values: list[Any], _: float | None) -> float | None:
-    if not values:
-        return None
-    return _float_sum(values, over=len(values))
+def _arrival(event: Event) -> tuple[Any, ...]:
+    return (event.position, event.beside)
 
 
-def _float_sum(values: list[Any], over: int = 1) -> float:
-    """Exact where that is possible; infinities and NaN as IEEE arithmetic has them, and so a sum beyond the largest float."""
-    try:
-        return math.fsum(values) / over
-    except (OverflowError, ValueError):
-        if not all(math.isfinite(v) for v in values):
-            return builtins.sum(float(v) for v in values) / over
-    total = builtins.sum(Fraction(v) for v in values) / over
-    try:
-        return float(total)
-    except OverflowError:
-        return math.inf if total > 0 else -math.inf
+def _extreme(what: Aggregate, rows: list[Event], largest: bool) -> Event | None:
+    by = what.by or ""
+    there = sorted((e for e in rows if e.row.get(by) is not None), key=_order)
+    numbers = [e for e in there if not rank(e.row[by])[0]] or there
+    pick = builtins.max if largest else builtins.min
+    return pick(numbers, key=lambda e: rank(e.row[by]), default=None)  # the first of equals, both of them
 
 
-def _spread(values: list[Any], _: float | None) -> float | None:
-    if not all(math.isfinite(v) for v in values):
-        return math.nan if len(values) > 1 else None
-    return statistics.variance([float(v) for v in values]) if len(values) > 1 else None
-
-
-def _rank(value: Any) -> tuple[bool, Any]:
-    """Orders values with NaN after all others, where plain comparison would leave the order to chance."""
-    lost = isinstance(value, float) and math.isnan(value)
-    return (lost, 0 if lost else value)
-
-
-def _extreme(pick: Any) -> Any:
-    def choose(values: list[Any], _: float | None) -> Any:
-        ordered = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
-        return pick(ordered) if ordered else (values[0] if values else None)
-
-    return choose
-
-
-def _stddev(values: list[Any], share: float | None) -> float | None:
-    spread = _spread(values, share)
-    return None if spread is None else math.sqrt(spread)
-
-
-def _quantile(values: list[Any], share: float | None) -> Any:
-    if not values:
-        return None
-    ordered = sorted((float(v) if isinstance(v, Decimal) else v for v in values), key=_rank)
-    return ordered[builtins.min(len(ordered) - 1, builtins.max(0, math.ceil((share or 0.0) * len(ordered)) - 1))]
-
-
-_OVER_VALUES: dict[str, Any] = {
-    "sum": _sum,
-    "min": _extreme(builtins.min),
-    "max": _extreme(builtins.max),
-    "mean": _mean,
-    "variance": _spread,
-    "stddev": _stddev,
-    "distinct": lambda values, _: len({_rank(v) for v in values}),
-    "quantile": _quantile,
-    "collect": lambda values, _: sorted(values, key=_rank),
+_CHOSEN: dict[str, Callable[[Aggregate, list[Event]], Event | None]] = {
+    "first": lambda _, rows: builtins.min(rows, key=_order, default=None),
+    "last": lambda _, rows: builtins.max(rows, key=_order, default=None),
+    "first_arrived": lambda _, rows: builtins.min(rows, key=_arrival, default=None),
+    "last_arrived": lambda _, rows: builtins.max(rows, key=_arrival, default=None),
+    "min_by": lambda what, rows: _extreme(what, rows, largest=False),
+    "max_by": lambda what, rows: _extreme(what, rows, largest=True),
 }
 
 
-def _custom(what: Aggregate, events: Sequence[Event]) -> Any:
+def _from_the_top(value: Any) -> tuple[bool, Any]:
+    """Orders values with NaN below all others: it leads nothing."""
+    lost, number = rank(value)
+    return (not lost, number)
+
+
+def _top(what: Aggregate, rows: list[Event]) -> list[dict[str, Any]]:
+    by = what.by or ""
+    there = sorted((e for e in rows if e.row.get(by) is not None), key=_order)
+    ordered = sorted(there, key=lambda e: _from_the_top(e.row[by]), reverse=True)  # stable: equals stay in their order
+    return [{name: e.row.get(name) for name in (*what.of, by)} for e in ordered[: what.most]]
+
+
+def _custom(what: Aggregate, events: Sequence[Event], columns: builtins.set[str]) -> Any:
     rows = [dict(e.row) for e in events]
-    parts = sql.aggregate(dict(what.partial), rows)
+    parts = sql.aggregate(dict(what.partial), rows, columns)
     return sql.value(what.finish, sql.aggregate(dict(what.merge), [parts]))

@@ -8,6 +8,7 @@ from eventide.model.aggregate import Aggregate
 from eventide.model.frontier import SourceTiming
 from eventide.model.policy import ACCUMULATING
 from eventide.model.trigger import PER_BATCH, EarlyTrigger, LateTrigger
+from eventide.model.view import WHOLE, View
 from eventide.model.watermark import Strategy
 from eventide.model.window import Window
 
@@ -35,6 +36,8 @@ class OutputPlan:
     accumulation: str = ACCUMULATING
     early: EarlyTrigger | None = None
     late: LateTrigger = PER_BATCH
+    view: View = WHOLE
+    """What it shows of the results."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Plan:
     dedupe_within: int | None = None
     when_all_idle: str = "hold"
     generation: int = 0
+    keys: tuple[str, ...] = ()
+    """What the parts of a key are called, where a view reads them."""
 
     @property
     def allowances(self) -> tuple[int, ...]:

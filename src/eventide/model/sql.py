@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -16,14 +17,16 @@ def value(expression: str, row: Mapping[str, Any]) -> Any:
     return aggregate({"value": expression}, [row])["value"]
 
 
-def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Expressions over all rows, which may aggregate.
+def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]], known: Iterable[str] = ()) -> dict[str, Any]:
+    """Expressions over all rows, which may aggregate; `known` are columns that are there even where no row is.
 
     >>> aggregate({"t": "SUM(x * y)"}, [{"x": 2, "y": 3}, {"x": 1, "y": 4}])
     {'t': 10}
+    >>> aggregate({"n": "COUNT(x)"}, [], known=["x"])
+    {'n': 0}
     """
-    columns = sorted({name for row in rows for name in row})
-    select = ", ".join(f"({text}) AS {_quoted(name)}" for name, text in expressions.items())
+    columns = sorted({*known, *(name for row in rows for name in row)})
+    select = ", ".join(f"({_dividing(text)}) AS {_quoted(name)}" for name, text in expressions.items())
     with sqlite3.connect(":memory:") as base:
         if columns:
             base.execute(f"CREATE TABLE rows ({', '.join(map(_quoted, columns))})")
@@ -32,6 +35,11 @@ def aggregate(expressions: Mapping[str, str], rows: Sequence[Mapping[str, Any]])
         answer = base.execute(f"SELECT {select}" + (" FROM rows" if columns else "")).fetchone()  # noqa: S608
     base.close()
     return dict(zip(expressions, answer, strict=True)) if answer else dict.fromkeys(expressions)
+
+
+def _dividing(text: str) -> str:
+    """The same expression, dividing whole numbers as Spark does; SQLite would cut off what is behind the point."""
+    return re.sub(r"('(?:[^']|'')*'|\"[^\"]*\")|/", lambda found: found[1] or "* 1.0 /", text)
 
 
 def _quoted(name: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.model import sql
 from eventide.model.aggregate import compute
 from eventide.model.event import Event
+from eventide.model.expression import expression, holds
 from eventide.model.pane import INSERT, RETRACT, Pane
 from eventide.model.plan import OutputPlan, Plan
 from eventide.model.policy import DISCARDING, RETRACTING
@@ -24,6 +24,8 @@ class Emitted:
     window: Bounds
     sequence: int
     values: Mapping[str, Any] | None
+    withdrawn: bool = False
+    """It was taken back and nothing stands there, but its sequence is used up."""
 
 
 @dataclass
@@ -66,7 +68,7 @@ class WindowState:
         if isinstance(trigger, EveryRows):
             return self.pending >= trigger.rows
         if isinstance(trigger, When):
-            return bool(sql.value(trigger.condition, self.values(plan)))
+            return holds(expression(trigger.condition), self.values(plan))
         return True
 
     def _timed(self, trigger: Every | After, clock: int) -> bool:
@@ -85,25 +87,40 @@ class WindowState:
     def fire(self, output: OutputPlan, plan: Plan, timing: str) -> list[Pane]:
         """What an output emits now; nothing when it would repeat itself."""
         covered, self.pending = self.pending, 0
-        if not self.rows or (output.accumulation == DISCARDING and covered == 0):
-            return []
-        values = self.values(plan)
-        here = next((e for e in self.emitted if e.window == self.window), None)
         if output.accumulation == DISCARDING:
-            self.rows = []
-            panes = []
-        else:
-            if here and here.values is not None and same_values(here.values, values) and len(self.emitted) == 1:
+            return self._delta(output, plan, timing) if covered and self.rows else []
+        shown = output.view.row((self.window, self.key), plan.keys, self.values(plan)) if self.rows else None
+        standing = [e for e in self.emitted if not e.withdrawn]
+        if len(standing) == 1 and standing[0].window == self.window and shown is not None:
+            old = standing[0].values
+            if old is not None and same_values(old, shown):
                 return []
-            panes = [
-                Pane(output.name, e.window, self.key, e.sequence, RETRACT, timing, e.values or {}, plan.generation)
-                for e in self.emitted
-                if e.window != self.window or output.accumulation == RETRACTING
-            ]
-        sequence = here.sequence + 1 if here else 0
-        self.emitted = [Emitted(self.window, sequence, values)]
-        panes.append(Pane(output.name, self.window, self.key, sequence, INSERT, timing, values, plan.generation))
+        moved = [e for e in standing if e.window != self.window or output.accumulation == RETRACTING or shown is None]
+        panes = [self._pane(output, plan, timing, RETRACT, e) for e in moved]
+        here = next((e for e in self.emitted if e.window == self.window), None)
+        if shown is not None:
+            here = Emitted(self.window, here.sequence + 1 if here else 0, shown)
+            panes.append(self._pane(output, plan, timing, INSERT, here))
+        elif here:
+            here.withdrawn = True
+        self.emitted = [here] if here else []
         return panes
+
+    def withdraw(self, output: OutputPlan, plan: Plan, timing: str) -> list[Pane]:
+        """Take back all that stands, though nothing fires: what the next stage must no longer count."""
+        standing = [e for e in self.emitted if not e.withdrawn]
+        for emitted in standing:
+            emitted.withdrawn = True
+        return [self._pane(output, plan, timing, RETRACT, e) for e in standing]
+
+    def _delta(self, output: OutputPlan, plan: Plan, timing: str) -> list[Pane]:
+        here = next((e for e in self.emitted if e.window == self.window), None)
+        now = Emitted(self.window, here.sequence + 1 if here else 0, self.values(plan))
+        self.rows, self.emitted = [], [now]
+        return [self._pane(output, plan, timing, INSERT, now)]
+
+    def _pane(self, output: OutputPlan, plan: Plan, timing: str, op: str, said: Emitted) -> Pane:
+        return Pane(output.name, said.window, self.key, said.sequence, op, timing, said.values or {}, plan.generation)
 
 
 def _span(trigger: Every | After) -> int:

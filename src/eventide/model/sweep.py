@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from eventide.model.event import Position, end_of
+from eventide.model.event import LaneId, Position, end_of
 from eventide.model.frontier import Frontier
 from eventide.model.lane import Progress
 from eventide.model.time import MIN_TIME, plus
@@ -28,11 +28,30 @@ class Step:
 
 
 @dataclass
+class Counted:
+    """When a lane counted in the minimum during a sweep: whether it did at first, and after which positions that changed."""
+
+    lane: LaneId
+    watermark: int | None
+    """The lane's own before the sweep."""
+    at_first: bool
+    turns: list[tuple[Position, bool]] = field(default_factory=list)
+
+    def turn(self, position: Position, counts: bool) -> None:
+        """Note from where on the lane counts, or no longer does."""
+        if counts != (self.turns[-1][1] if self.turns else self.at_first):
+            self.turns.append((position, counts))
+
+
+@dataclass
 class Swept:
-    """What one sweep gave: W's steps in order, and W just before each lane's joining."""
+    """What one sweep gave: W's steps in order, W just before each lane's joining, and when each lane counted."""
 
     steps: list[Step]
     joinings: dict[Position, int | None] = field(default_factory=dict)
+    counted: dict[LaneId, Counted] = field(default_factory=dict)
+    silences: dict[Position, int | None] = field(default_factory=dict)
+    """W when the last lane that counted fell idle: it holds then."""
 
     def watermark_at(self, position: Position) -> int | None:
         """W as it stood before the event at this position."""
@@ -48,19 +67,30 @@ def sweep(frontier: Frontier, progress: Iterable[Progress], upto: Position) -> t
     ordered = sorted(progress, key=lambda p: p.position)
     due = [p for p in ordered if p.position <= upto]
     swept = Swept([_step(frontier, BEFORE_ALL)])
-    frontier.on_timer = lambda instant: _record(swept.steps, _step(frontier, end_of(instant)))
+    swept.counted = {lane: Counted(lane, s.watermark, not s.idle) for lane, s in frontier.state.lanes.items()}
+    frontier.on_timer = lambda instant: _fall_idle(frontier, swept, end_of(instant))
     try:
         for item in due:
             frontier.pass_time(item.position[0])
             if item.joins:
                 swept.joinings[item.position] = frontier.watermark
             frontier.hear(item.lane, item.active_until, item.watermark)
+            swept.counted.setdefault(item.lane, Counted(item.lane, None, False)).turn(item.position, True)
             _record(swept.steps, _step(frontier, item.position))
         if frontier.state.first_arrival is not None and upto[0] > MIN_TIME:
             frontier.pass_time(upto[0])
     finally:
         frontier.on_timer = lambda instant: None
     return swept, ordered[len(due) :]
+
+
+def _fall_idle(frontier: Frontier, swept: Swept, position: Position) -> None:
+    _record(swept.steps, _step(frontier, position))
+    for lane, standing in frontier.state.lanes.items():
+        if standing.idle:
+            swept.counted[lane].turn(position, False)
+    if all(standing.idle for standing in frontier.state.lanes.values()):
+        swept.silences[position] = frontier.watermark
 
 
 def _step(frontier: Frontier, position: Position) -> Step:

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
+from eventide.registry.avro_logical import exact
 from eventide.registry.client import RegistryClient
 from eventide.registry.compatibility import Reference
 from eventide.registry.wire import BadPayload, decode_header, decode_indexes, encode_header, encode_indexes
@@ -59,11 +60,14 @@ class AvroSerialiser:
 
 
 class AvroDeserialiser:
-    """Reads records by the schema they were written with, into the reader's schema if there is one."""
+    """Reads records by the schema they were written with, into the reader's schema if there is one.
+
+    Logical types are read exactly: a day or an instant that Python has no value for stays the number that was written.
+    """
 
     def __init__(self, client: RegistryClient, reader: str | None = None, references: dict[str, str] | None = None) -> None:
         self._client = client
-        self._reader = None if reader is None else _avro(reader, references or {})
+        self._reader = None if reader is None else _avro(reader, references or {}, exact)
         self._writers: dict[int, Any] = {}
 
     def __call__(self, record: bytes) -> Any:
@@ -75,7 +79,7 @@ class AvroDeserialiser:
         schema_id, payload = decode_header(record)
         if schema_id not in self._writers:
             schema = self._client.schema(schema_id)
-            self._writers[schema_id] = _avro(schema.text, self._client.texts(schema))
+            self._writers[schema_id] = _avro(schema.text, self._client.texts(schema), exact)
         stream = io.BytesIO(payload)
         try:
             value = fastavro.schemaless_reader(stream, self._writers[schema_id], self._reader)
@@ -203,21 +207,21 @@ class _Ids:
         return self._known[subject]
 
 
-def _avro(text: str, references: dict[str, str]) -> Any:
+def _avro(text: str, references: dict[str, str], told: Callable[[Any], Any] = lambda schema: schema) -> Any:
     named: dict[str, Any] = {}
     waiting = dict(references)
     while waiting:
         # A referenced type may itself refer to another: take whichever parses with what is known so far.
         for name, referenced in list(waiting.items()):
             try:
-                fastavro.parse_schema(json.loads(referenced), named_schemas=named)
+                fastavro.parse_schema(told(json.loads(referenced)), named_schemas=named)
             except fastavro.schema.UnknownType:
                 continue
             del waiting[name]
             break
         else:
             break
-    return fastavro.parse_schema(json.loads(text), named_schemas=named)
+    return fastavro.parse_schema(told(json.loads(text)), named_schemas=named)
 
 
 def _validator(text: str, references: dict[str, str]) -> Any:

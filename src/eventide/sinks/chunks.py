@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
-import pyarrow.types as kinds
 
 LIMIT = 1 << 28
 """Bytes that a piece may have; a single row may have more."""
@@ -35,21 +35,12 @@ def taken(table: pa.Table, places: Any) -> pa.Table:
     """The rows at some places, in their order. Arrow joins the chunks of a column first, which is too much for a large one."""
     if table.nbytes <= LIMIT:
         return table.take(places)
-    wide = table.cast(pa.schema([field.with_type(_wide(field.type)) for field in table.schema]))
-    wide = wide.combine_chunks()  # once, and not again for each part
+    frame = pl.DataFrame(pl.from_arrow(table))  # which refers to the texts where they are; Arrow would copy them all
+    rows = pl.Series(places)
     step = max(1, table.num_rows * LIMIT // table.nbytes)
-    parts = [narrowed(wide.take(places[start : start + step]), table.schema) for start in range(0, len(places), step)]
-    return pa.concat_tables(parts) if parts else table.slice(0, 0)
+    parts = [frame[rows[start : start + step]] for start in range(0, len(rows), step)]
+    return pa.concat_tables([narrowed(_arrow(part), table.schema) for part in parts]) if parts else table.slice(0, 0)
 
 
-def _wide(kind: Any) -> pa.DataType:
-    """The same type in its variant that counts further, at any depth."""
-    if kinds.is_string(kind):
-        return pa.large_string()
-    if kinds.is_binary(kind):
-        return pa.large_binary()
-    if kinds.is_list(kind):
-        return pa.large_list(kind.value_field.with_type(_wide(kind.value_type)))
-    if kinds.is_struct(kind):
-        return pa.struct([part.with_type(_wide(part.type)) for part in kind])
-    return pa.map_(_wide(kind.key_type), _wide(kind.item_type)) if kinds.is_map(kind) else kind
+def _arrow(frame: pl.DataFrame) -> pa.Table:
+    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())

@@ -147,12 +147,15 @@ def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
     return by_name(root, _listed(root), generation, ledger)
 
 
-def clear_uncommitted(root: str, generation: int, ledger: Ledger) -> None:
-    """Remove what runs have left of batches that they did not commit. This lists the whole archive, so it is for the start of a run."""
+def clear_uncommitted(root: str, generation: int, ledger: Ledger, *, tries: bool = False) -> None:
+    """Remove what runs have left of committed batches that they did not commit, and with `tries` what they have left of the batch after those.
+
+    This lists the whole archive: once in a run is enough.
+    """
     matches = {path: NAME.search(path) for path in _listed(root)}
-    left = [
-        p for p, found in matches.items() if found is not None and int(found[1]) == generation and not _stands(found, ledger)
-    ]
+    ours = {path: found for path, found in matches.items() if found is not None and int(found[1]) == generation}
+    # Of a batch after those, whoever is at it may yet commit.
+    left = [p for p, found in ours.items() if (tries or int(found[2]) <= ledger.batch) and not _stands(found, ledger)]
     data_files(root).delete(*left)
 
 

@@ -15,6 +15,7 @@ from eventide.storage.files import RecordFiles
 
 DIRECTORY = "generations"
 ASIDE = ".generation-"
+TAKEN = ".taken"
 NONE = -1
 """Below every generation."""
 
@@ -27,6 +28,26 @@ def states_aside(state: str) -> list[tuple[int, str]]:
     found = root.parent.glob(f"{glob.escape(root.name)}{ASIDE}*")
     numbered = ((path.name.removeprefix(f"{root.name}{ASIDE}"), str(path)) for path in found)
     return sorted((int(number), path) for number, path in numbered if number.isdigit())
+
+
+def note_waiting(state: str, generation: int) -> None:
+    """Write down beside a state a generation that waits before sinks which know nothing of it yet.
+
+    Late rows and dead letters go by its number from the start: should its state be removed, the next one must not take that number again.
+    """
+    if is_local(state):
+        root = LocalFiles(state).root
+        LocalFiles(str(root.parent)).create(f"{root.name}{ASIDE}{generation}{TAKEN}", b"")
+
+
+def _taken(state: str) -> list[int]:
+    """The generations that waited in states that may be gone."""
+    if not is_local(state):
+        return []
+    root = LocalFiles(state).root
+    found = root.parent.glob(f"{glob.escape(root.name)}{ASIDE}*{TAKEN}")
+    numbers = (path.name.removeprefix(f"{root.name}{ASIDE}").removesuffix(TAKEN) for path in found)
+    return [int(number) for number in numbers if number.isdigit()]
 
 
 def noted(files: RecordFiles) -> int:
@@ -43,9 +64,11 @@ def take(files: RecordFiles, above: int) -> int:
 
 
 def of_states(files: RecordFiles, state: str) -> int:
-    """The highest generation that this state and those set aside know of."""
+    """The highest generation that this state, those set aside and those that are gone are known to have taken."""
     aside = states_aside(state)
-    return max([noted(files), *(number for number, _ in aside), *(noted(LocalFiles(path)) for _, path in aside)])
+    return max(
+        [noted(files), *_taken(state), *(number for number, _ in aside), *(noted(LocalFiles(path)) for _, path in aside)]
+    )
 
 
 def standing(outputs: Iterable[Output], shapes: dict[str, PaneShape]) -> dict[str, Held]:
@@ -80,4 +103,15 @@ def fits(output: Output, shape: PaneShape, held: Held | None) -> bool:
     return True
 
 
-__all__ = ["ASIDE", "NONE", "fits", "noted", "of_states", "refuse_outranked", "standing", "states_aside", "take"]
+__all__ = [
+    "ASIDE",
+    "NONE",
+    "fits",
+    "note_waiting",
+    "noted",
+    "of_states",
+    "refuse_outranked",
+    "standing",
+    "states_aside",
+    "take",
+]

@@ -70,10 +70,14 @@ class LocalFiles:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        with open(beside, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(beside, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:  # no room left, most often: what is there of it takes some
+            beside.unlink(missing_ok=True)
+            raise
         return beside
 
     def _flush_names(self, path: str) -> None:
@@ -163,11 +167,18 @@ class Journal:
             )
         return self._read(f"journal/{names[-1]}") if names else None
 
-    def define(self, facts: dict[str, Any]) -> None:
-        """Note what the state is made by from now on, unless that is known."""
-        if facts != self.definition():
-            number = 1 + max((_number(name) or 0 for name in self._definitions()), default=0)
-            self._create(f"journal/definition-{number:06d}.json", facts)
+    @property
+    def definitions(self) -> int:
+        """The number of the newest record of a definition; 0 where there is none with a number."""
+        return max((_number(name) or 0 for name in self._definitions()), default=0)
+
+    def define(self, facts: dict[str, Any], known: int) -> None:
+        """Note what the state is made by from now on, unless that is known; `known` is the newest record that the run went by.
+
+        Should another run have noted a definition since, this one has lost the state to it, and its own is not to count.
+        """
+        if self.definitions > known or facts != self.definition():
+            self._create(f"journal/definition-{known + 1:06d}.json", facts)
 
     def _definitions(self) -> list[str]:
         """Records of definitions, oldest first; the one without a number is of an older format."""

@@ -44,26 +44,37 @@ class Lease:
     number: int
     holder: str
     beat: int = 0
+    alone: bool = True
+    """Whether no run before this one can wake up and commit: each has ended, or a batch was committed since it was last heard."""
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _over: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
     def take(cls, files: RecordFiles, root: str) -> Lease:
         """Take the lease, or say who holds it; a holder that is dead on this machine is replaced at once."""
-        names, older = files.names(DIRECTORY), files.read(OLDER)
+        names, older, alone = files.names(DIRECTORY), files.read(OLDER), True
         if older is not None:
             _refuse_living(_record(older, f"{root}/{OLDER}"), root, lambda: files.read(OLDER) != older)
         if names:
             body = files.read(f"{DIRECTORY}/{names[-1]}")
             # A record that is gone was replaced by its holder's next one, so that the holder is alive.
             held = (
-                {"pid": "?", "host": "?", "machine": "?", "start": None, "renewed": time.time()}
+                {
+                    "pid": "?",
+                    "host": "?",
+                    "machine": "?",
+                    "start": None,
+                    "renewed": time.time(),
+                    "released": False,
+                    "alone": False,
+                }
                 if body is None
                 else _record(body, f"{root}/{DIRECTORY}/{names[-1]}")
             )
             if not held.get("released"):
                 _refuse_living(held, root, lambda: files.names(DIRECTORY)[-1:] != names[-1:])
-        lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex)
+            alone = bool(held["alone"] and (held["released"] or held["machine"] == _machine()))
+        lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex, alone=alone)
         if not files.create(lease._path, lease._body()):
             raise _taken(root)
         found = files.names(DIRECTORY)
@@ -121,7 +132,7 @@ class Lease:
 
     def _body(self, **more: Any) -> bytes:
         facts = {"holder": self.holder, "pid": os.getpid(), "start": _start_time(os.getpid()), "host": socket.gethostname()}
-        return json.dumps({**facts, "machine": _machine(), "renewed": time.time(), **more}).encode()
+        return json.dumps({**facts, "machine": _machine(), "alone": self.alone, "renewed": time.time(), **more}).encode()
 
 
 def _number(name: str) -> int:
@@ -149,7 +160,8 @@ def _record(body: bytes, path: str) -> dict[str, Any]:
         return {
             **{name: held[name] for name in ("holder", "pid", "start", "host", "renewed")},
             "machine": held.get("machine", _machine() if held["host"] == socket.gethostname() else ""),
-            "released": held.get("released"),
+            "released": bool(held.get("released")),
+            "alone": bool(held.get("alone", True)),
         }
     except (ValueError, KeyError, TypeError) as error:
         raise StateInUse(

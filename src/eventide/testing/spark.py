@@ -38,7 +38,7 @@ def through_engine(plan: Plan, steps: Sequence[Step], root: str, runner: Any) ->
     from eventide.state.store import Store
 
     kinds = {"key": pl.String(), "value": _value_kind(steps)}
-    engine = Engine(BoundPlan(plan, ("key",), (), 2), kinds, (True,), Store(root), runner)
+    engine = Engine(BoundPlan(plan, ("key",), (), 2, tells_watermark=True), kinds, (True,), Store(root), runner)
     ledger, clock, said = engine.first_ledger(), 0, []
     for number, step in enumerate(steps):
         if step.restore:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eventide.lateness.causes import DISORDER, IDLENESS
+from eventide.lateness.witness import DISORDER, IDLENESS
 from eventide.model.event import LaneId
 from eventide.tuning.judgement import Judged, common_steps, judge_all, packed, unpacked
 from eventide.tuning.lane_scan import CurveScanner, LaneFacts, Question

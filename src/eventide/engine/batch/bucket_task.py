@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
+from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_merge
 from eventide.engine.batch.lane_task import by_bucket
 from eventide.engine.batch.panes import pane_table
@@ -61,6 +62,8 @@ class Batch:
     """Whether each output keeps the rows that it refuses."""
     kinds: dict[str, pl.DataType]
     """The user's columns and their types."""
+    clocks: LaneClocks | None = None
+    """The lanes' own clocks, where rows that are refused are told W and the sweep did not see every change of it."""
     joined: dict[str, int | None] = field(default_factory=dict)
     """W when an output joined that was not there from the start."""
 
@@ -133,12 +136,22 @@ class Settling:
         self.account.pairs += judge.pairs(seen, shape)
         for index, output in enumerate(plan.outputs):
             self.account.counts[index] = judge.verdict_counts(seen, shape, output.allowed)
-            if self.batch.diverts[index]:
-                self._divert(index, judge.refused(seen, shape, output.allowed))
+        self._divert_all(seen)
         fresh = judge.late_partials(seen, shape)
         self._add("partial", self._needed(fresh), SLICE)
         late = self._ordered_late(seen, fresh)
         self._fire(fresh, late)
+
+    def _divert_all(self, seen: pl.DataFrame) -> None:
+        """What is refused under the least lateness is all that any output diverts; W is looked up for it once."""
+        diverting = [(index, o.allowed) for index, o in enumerate(self.shape.plan.outputs) if self.batch.diverts[index]]
+        if not diverting:
+            return
+        late = judge.refused(seen, self.shape, min(allowed for _, allowed in diverting))
+        if self.batch.clocks is not None and len(late):
+            late = self.batch.clocks.beside(late, self.store)
+        for index, allowed in diverting:
+            self._divert(index, judge.refused(late, self.shape, allowed))
 
     def _ordered_late(self, seen: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
         """This batch's late partials by window; each row apart where an output fires for every row."""
@@ -258,7 +271,6 @@ class Settling:
                 missed = rows[sorted(firing.refused)].with_columns(
                     (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_FIRST),  # type: ignore[union-attr]
                     (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_LAST),  # type: ignore[union-attr]
-                    pl.col(judge.W).alias(SEEN),
                 )
                 self._divert(index, missed)
 
@@ -354,10 +366,10 @@ def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
                 "_offset": pl.col(OFFSET),
                 "_arrival": instant(ARRIVAL),
                 "_event_time": instant(TIME),
-                "_watermark": dated(SEEN),
+                "_watermark": dated(judge.W),
                 "_missed_first_end": instant(MISSED_FIRST),
                 "_missed_last_end": instant(MISSED_LAST),
-                "_lateness_us": pl.col(SEEN) - pl.col(MISSED_LAST),
+                "_lateness_us": pl.col(judge.W) - pl.col(MISSED_LAST),
                 "_generation": pl.lit(generation, dtype=pl.Int64),
             }.items()
         ],

@@ -20,6 +20,11 @@ from eventide.model.lane import Progress
 from eventide.state.ledger import carry_from, progress_from
 from eventide.state.store import Part, Store, lane_name
 
+CLOCKS = "clock"
+"""The kind of parts that hold lanes' clocks."""
+NO_BUCKET = -1
+CLOCK_PIECE = 500_000
+
 
 @dataclass
 class LaneAccount:
@@ -93,11 +98,25 @@ def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry:
         kept = pl.concat(found.rows, how="diagonal_relaxed")
         keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
         parts += store.write("rows", batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
+    if found.clocks:
+        parts += store.write(
+            CLOCKS, batch, _pieces(pl.concat(found.clocks)), about=ARRIVAL, output=clock_of(lane), ascending=True
+        )
     dead = []
     if found.dead:
         letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"), shape.plan.generation)
         dead.append(store.write_table("dead", batch, lane_name(lane), letters))
     return LaneAccount(lane, carry, found.progress, found.counts, parts, dead, witnessed=found.witnessed)
+
+
+def clock_of(lane: LaneId) -> str:
+    """By which name the store has a lane's clock."""
+    return f"{lane[0]}/{lane[1]}"
+
+
+def _pieces(clock: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
+    """A lane's clock in pieces, each of which is read by itself; it belongs to no bucket of keys."""
+    return [(NO_BUCKET, clock[start : start + CLOCK_PIECE]) for start in range(0, len(clock), CLOCK_PIECE)]
 
 
 def by_bucket(frame: pl.DataFrame, keys: tuple[str, ...], buckets: int) -> list[tuple[int, pl.DataFrame]]:

@@ -11,8 +11,9 @@ from functools import partial
 import polars as pl
 
 from eventide.engine.batch.bucket_task import Batch, BucketAccount, Settling, deduplicate
+from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_conservation
-from eventide.engine.batch.lane_task import LaneAccount
+from eventide.engine.batch.lane_task import CLOCKS, LaneAccount
 from eventide.engine.batch.runner import Runner
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.fire import Moment
@@ -104,8 +105,13 @@ class Engine:
         swept, ledger.progress = sweep(frontier, ledger.progress, upto)
         if given.drain:
             frontier.drain()
+        clocks = LaneClocks.of(self.store, ledger, swept, was) if self.shape.keeps_clocks else None
+        if clocks is not None and frontier.state.watermark is not None:
+            frontier.state.watermark = max(frontier.state.watermark, clocks.floor)
         moment = Moment(was, frontier.watermark, given.clock)
-        batch = Batch(given.number, moment, tuple(swept.steps), ledger.swept, upto, self.diverts, self.kinds, ledger.joined_at)
+        batch = Batch(
+            given.number, moment, tuple(swept.steps), ledger.swept, upto, self.diverts, self.kinds, clocks, ledger.joined_at
+        )
         ledger.swept = upto
         return batch, swept
 
@@ -187,10 +193,10 @@ class Engine:
 
     def _alive(self, part: Part, batch: Batch) -> bool:
         """Whether a later batch may still ask for a part; what was kept for an output that is no more goes with it."""
+        if part.kind in ("rows", "firsts", CLOCKS):
+            return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
         if part.output and part.output not in {o.name for o in self.shape.plan.outputs}:
             return False
-        if part.kind in ("rows", "firsts"):
-            return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
         window, now = self.shape.plan.window, batch.moment.now
         if now is None or not isinstance(window, Sliding) or part.kind not in ("partial", "book"):
             return True

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.engine.batch.lane_task import write_found
+from eventide.engine.feeds.arrow_rows import rows_of
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.worker import ready_for_the_next
 from eventide.kernel.bound_plan import BoundPlan
@@ -34,8 +35,7 @@ class RowScan:
         """Scan every lane of a partition; rows of a lane come in order."""
         scanners: dict[LaneId, LaneScanner] = {}
         for batch in batches:
-            frame = pl.from_arrow(pa.Table.from_batches([batch]))
-            assert isinstance(frame, pl.DataFrame)
+            frame = rows_of(pa.Table.from_batches([batch]))
             for key, rows in frame.partition_by([SOURCE, LANE], as_dict=True, maintain_order=True).items():
                 lane = (int(key[0]), str(key[1]))
                 if lane not in scanners:

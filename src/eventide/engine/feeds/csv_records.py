@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -151,12 +150,6 @@ def _cut(records: list[bytes], width: int, wanted: list[int]) -> tuple[list[pl.S
 
 def _cut_together(records: list[bytes], width: int, wanted: list[int]) -> list[pl.Series] | None:
     body = b"\n".join(records) + b"\n"  # without which an empty last cell would be a text
-    broken: list[Any] = []
-
-    def note(row: Any) -> Literal["skip"]:
-        broken.append(row)
-        return "skip"
-
     if not records or b"\r" in body:  # which Arrow holds for the end of a line
         return None
     names = [str(place) for place in range(width)]
@@ -164,7 +157,7 @@ def _cut_together(records: list[bytes], width: int, wanted: list[int]) -> list[p
         table = pacsv.read_csv(
             io.BytesIO(body),
             read_options=pacsv.ReadOptions(use_threads=False, column_names=names, block_size=len(body) + 1),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=note),
+            parse_options=pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.large_binary()), include_columns=[str(place) for place in wanted],
                 null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
@@ -172,7 +165,7 @@ def _cut_together(records: list[bytes], width: int, wanted: list[int]) -> list[p
         )  # fmt: skip
     except pa.ArrowInvalid:
         return None
-    if broken or (wanted and table.num_rows != len(records)):
+    if wanted and table.num_rows != len(records):
         return None
     return [pl.Series(table.column(str(place)), dtype=pl.Binary) for place in wanted]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.feeds.calendar import midnights
 from eventide.engine.feeds.text_times import Times
 
 PER_UNIT = {"us": 1, "ms": 1_000, "s": 1_000_000}
@@ -28,7 +29,7 @@ def micros(column: pl.Series, unit: str, times: Times) -> pl.Series:
     if isinstance(kind, pl.Datetime):
         return _of_instants(column, kind, times)
     if kind == pl.Date:
-        return column.cast(pl.Datetime("us")).dt.epoch("us")
+        return times.placed(midnights(column)).dt.epoch("us")
     if kind == pl.String:
         return times.instants(column).dt.epoch("us")
     if isinstance(kind, pl.Decimal):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,12 +14,14 @@ from eventide.engine.feeds.event_times import can_be_time
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.text_times import Times
 from eventide.engine.spark_compat import arrow_schema
-from eventide.engine.spark_notes import Noted
+from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.state.ledger import Ledger
 
 PATH, MODIFIED, SIZE = "__path", "__modified", "__size"
+EVERY_LANE = "*"
+"""Stands for all lanes of a source, where nobody can tell which of them have lost rows."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,15 @@ class Feed(Protocol):
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Looked at once for each batch, after its clock was read; a batch that is run again goes by what was seen then."""
+
+    def lost(self, taken: list[TakenFile]) -> Iterable[str]:
+        """Lanes whose first rows can no longer be read; `taken` are the files that an earlier generation had read."""
+
+    def in_sight(self) -> Any:
+        """What there is to be read now, noted before a run whose input ends with it."""
+
+    def has_read(self, seen: Any, noted: Noted) -> bool:
+        """Whether all that was in sight then has been read in the batches up to one; what is gone since cannot be."""
 
     def check_same(self, memory: dict[str, Any]) -> None:
         """Stop where what it remembers of an earlier batch is no longer what it would read."""

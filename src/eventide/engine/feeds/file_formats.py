@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -12,33 +11,30 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from eventide.engine.feeds.columnar import fitter, frame_of
+from eventide.engine.feeds.arrow_rows import rows_of
+from eventide.engine.feeds.avro_files import avro_frames
+from eventide.engine.feeds.calendar import says_dates
 from eventide.engine.feeds.csv_records import decode_csv, header_of, records_of
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.typed_columns import declared
-from eventide.engine.feeds.values import Misfit
 from eventide.kernel.columns import RAW
-from eventide.sinks.plain import text as plain_text
 
 ROWS_PER_CHUNK = 500_000
 BYTES_PER_CHUNK = 128 * 1024 * 1024
-RECORDS_PER_CHUNK = 50_000
-"""Of records that are read one by one."""
 BLOCK = 16 * 1024 * 1024
 
 
 def parquet(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
-    """Columns as they are stored, in the declared types; one that is not needed is read where its type is not the declared one."""
+    """Columns as they are stored, in the declared types; one that is not needed is read where a value of it could fail to fit."""
     coded = sorted(reading.coded)
     with pq.ParquetFile(files.open_input_file(path), pre_buffer=True, read_dictionary=coded) as file:
         stored = dict(pl.DataFrame(pl.from_arrow(file.schema_arrow.empty_table())).schema)
         every = {**(reading.declared or {}), **reading.kinds}
-        wanted = {n: k for n, k in every.items() if n in reading.kinds or (n in stored and stored[n] != k)}
+        wanted = {n: k for n, k in every.items() if n in reading.kinds or (n in stored and (stored[n] != k or says_dates(k)))}
         for batch in file.iter_batches(
             batch_size=ROWS_PER_CHUNK, columns=[name for name in wanted if name in stored], use_threads=False
         ):
-            frame = pl.from_arrow(pa.Table.from_batches([batch]))
-            assert isinstance(frame, pl.DataFrame)
+            frame = rows_of(pa.Table.from_batches([batch]))
             fitted = declared(frame, wanted, reading.times, reading.coded)
             yield fitted.select([n for n in fitted.columns if n in reading.kinds or n not in wanted])
 
@@ -60,24 +56,8 @@ def csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.Data
 
 def avro(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
     """Records of an Avro container, decoded."""
-    read = fitter(reading.kinds, reading.times)
     with files.open_input_stream(path) as stream:
-        for some in _records(stream):
-            rows: list[list[Any] | None] = []
-            reasons: list[str | None] = []
-            raw: list[bytes | None] = []
-            for record in some:
-                row, reason, body = None, None, None
-                try:
-                    if not isinstance(record, dict):
-                        raise Misfit("not a record")
-                    row = read(record)
-                except Misfit as error:
-                    reason, body = str(error), (plain_text(record) or "").encode(errors="backslashreplace")
-                rows.append(row)
-                reasons.append(reason)
-                raw.append(body)
-            yield frame_of(rows, reading.kinds, reasons).with_columns(pl.Series(RAW, raw, dtype=pl.Binary))
+        yield from avro_frames(stream, reading)
 
 
 def _lines(files: pafs.FileSystem, path: str) -> Iterator[bytes]:
@@ -101,20 +81,6 @@ def _without_mark(lines: Iterator[bytes]) -> Iterator[bytes]:
     for line in lines:
         yield line.removeprefix(codecs.BOM_UTF8)
         yield from lines
-
-
-def _records(stream: Any) -> Iterator[list[Any]]:
-    """The records of an Avro container, some at a time; whatever its reader stumbles over is the file's fault."""
-    import fastavro  # only here: workers that read no Avro need not wait for it
-
-    try:
-        records = iter(fastavro.reader(stream))
-        while some := list(islice(records, RECORDS_PER_CHUNK)):
-            yield some
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(f"it is no sound Avro file: {type(error).__name__}: {error}") from error
 
 
 def _chunks(records: Iterator[Any]) -> Iterator[list[Any]]:

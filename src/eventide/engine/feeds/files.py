@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 
 from eventide.engine.feeds.decode import Reading
-from eventide.engine.feeds.feed import MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
+from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Reach, arrow_kinds, reading_of, times_of
 from eventide.engine.feeds.file_faults import UnreadableFile, read_whole
 from eventide.engine.feeds.file_rows import columns_after_transforms
 from eventide.engine.feeds.landed import LandedFile, below, lane_of, list_files
 from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl
-from eventide.engine.spark_notes import Noted
+from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
 from eventide.kernel.columns import SOURCE
 from eventide.redaction import warn_of
@@ -90,7 +90,7 @@ class FileFeed:
 
         reader = (
             spark.readStream.format("binaryFile")
-            .schema("path STRING, modificationTime TIMESTAMP, length LONG, content BINARY")
+            .schema("path STRING, modificationTime TIMESTAMP_LTZ, length LONG, content BINARY")
             .option("pathGlobFilter", spark_glob(self.source.format))
             .option("recursiveFileLookup", "true")
             .option("maxFileAge", EVERY_AGE)
@@ -177,6 +177,24 @@ class FileFeed:
         if self.source.arrival is not None:
             return looked[0]
         return min(looked[0], min(file.modified for file in unread.values()) - 1)
+
+    def lost(self, taken: list[TakenFile]) -> set[str]:
+        """The lanes of files that were read once and are gone; where a column names the lanes, nobody can tell which."""
+        there = self.in_sight() if taken else frozenset()
+        gone = [file.path for file in taken if below(file.path, self.source.path) not in there]
+        if gone and self.source.lane_column is not None:
+            return {EVERY_LANE}
+        return {lane_of(path, self.source.path, self.source.lane) for path in gone}
+
+    def in_sight(self) -> frozenset[str]:
+        """The files that have landed, by their paths below the source's."""
+        base = file_system(self.source.path)[1]
+        return frozenset(below(file.path, base) for file in self.listed())
+
+    def has_read(self, seen: frozenset[str], noted: Noted) -> bool:
+        """By Spark's log; a file that was removed before Spark saw it is none that could be read."""
+        unread = seen - {below(file.path, self.source.path) for file in noted.taken_since(-1)}
+        return not unread or unread.isdisjoint(self.in_sight())
 
     def check_same(self, memory: dict[str, Any]) -> None:
         """Files are compared one by one, where a batch is run again."""

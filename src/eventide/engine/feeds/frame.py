@@ -8,7 +8,7 @@ from typing import Any
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.feed import Feed, Reach, arrow_kinds, reading_of
 from eventide.engine.feeds.landed import LandedFile
-from eventide.engine.spark_notes import Noted
+from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import OrderWarning
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE
 from eventide.redaction import warn_of
@@ -42,6 +42,17 @@ class FrameFeed:
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """Nobody can tell."""
         return Reach(frozenset(), None)
+
+    def lost(self, taken: list[TakenFile]) -> tuple[str, ...]:
+        """Nobody can tell; what a DataFrame gives is taken for all there was."""
+        return ()
+
+    def in_sight(self) -> None:
+        """Nobody can tell."""
+
+    def has_read(self, seen: None, noted: Noted) -> bool:
+        """Taken for read when Spark's query has ended: nobody can tell."""
+        return True
 
     def check_same(self, memory: dict[str, Any]) -> None:
         """It remembers nothing: Spark checks its own sources."""

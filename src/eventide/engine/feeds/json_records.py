@@ -10,18 +10,18 @@ from __future__ import annotations
 import io
 import json
 import re
-from datetime import date
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from eventide.engine.feeds.calendar import undated
 from eventide.engine.feeds.columnar import Kinds, arrow_kind, fitter, frame_of, texts_of
-from eventide.engine.feeds.text_times import FEW, ISO, Times, in_years
+from eventide.engine.feeds.text_times import FEW, ISO, Times
 from eventide.engine.feeds.values import Fields, Misfit, Number, is_map, typed
 from eventide.kernel.columns import DEAD, NO_VALUE
-from eventide.kernel.leaves import holds
+from eventide.kernel.leaves import any_leaf, holds
 
 MOST_BYTES = 256 * 1024 * 1024
 """What Arrow is given at once."""
@@ -158,19 +158,21 @@ class _Records:
         if isinstance(kind, pl.Datetime) and column.dtype == pl.String:
             read = self.times.instants(column).alias(column.name)
             return read if read.null_count() == column.null_count() else None
-        if isinstance(kind, pl.Datetime) and not in_years(column):
+        if undated(column).any() or _has_infinity(column):
             return None
         if isinstance(kind, pl.Decimal):
             units = column.to_physical().abs().max()
             return None if isinstance(units, int) and units >= 10 ** (kind.precision or 38) else column
-        if kind == pl.Float64 and column.is_infinite().any():  # JSON has no infinity: a number beyond the largest
-            return None
         if kind == pl.Float32:
             near = column.cast(pl.Float32, strict=False)
             return None if (near.is_infinite() & column.is_finite()).any() else near
-        if kind == pl.Date and not column.is_between(date.min, date.max).all():
-            return None
         return column if column.dtype == kind else column.cast(kind)
+
+
+def _has_infinity(column: pl.Series) -> bool:
+    """JSON has no infinity: a number beyond the largest was read as one."""
+    infinite = any_leaf(pl.col("value"), column.dtype, lambda leaf: leaf == pl.Float64, lambda leaf: leaf.is_infinite())
+    return bool(column.alias("value").to_frame().select(infinite.any()).item())
 
 
 def _simple(kind: pl.DataType, times: Times) -> bool:

@@ -10,11 +10,11 @@ import polars as pl
 from eventide.engine.feeds.avro_kinds import avro_kinds
 from eventide.engine.feeds.decode import Reading, transformed
 from eventide.engine.feeds.feed import Reach, arrow_kinds, reading_of, times_of
-from eventide.engine.feeds.kafka_ends import topic_ends, topic_ids
+from eventide.engine.feeds.kafka_ends import topic_begins, topic_ends, topic_ids
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.wire import Registry
 from eventide.engine.spark_compat import parse_ddl
-from eventide.engine.spark_notes import Noted
+from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import DefinitionError, SourceError
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, RAW, SOURCE
 from eventide.sources.formats import Format
@@ -116,6 +116,20 @@ class KafkaFeed:
             elif taken >= ends.stable[topic, partition]:
                 held[lane] = f"an open transaction from offset {ends.stable[topic, partition]} on"
         return Reach(frozenset(lanes), frozenset(done), {"topics": ends.ids}, held=held)
+
+    def lost(self, taken: list[TakenFile]) -> set[str]:
+        """The partitions that no longer begin with their first record, or are not read from there."""
+        begins = topic_begins(self.spark, self.source)
+        latest = self.source.starting == "latest"
+        return {_lane(topic, part, self.source) for (topic, part), first in begins.items() if first > 0 or latest}
+
+    def in_sight(self) -> dict[tuple[str, int], int]:
+        """Where each partition ends; records of an open transaction do not count yet."""
+        return topic_ends(self.spark, self.source).stable
+
+    def has_read(self, seen: dict[tuple[str, int], int], noted: Noted) -> bool:
+        """By the offsets that Spark noted."""
+        return all(int(noted.offset.get(topic, {}).get(str(part), 0)) >= end for (topic, part), end in seen.items())
 
     def check_same(self, memory: dict[str, Any]) -> None:
         """Stop where a topic that was read has been deleted, or is another one under the same name."""

@@ -30,6 +30,11 @@ def topic_ends(spark: Any, source: KafkaSource) -> TopicEnds:
     return _ask(spark, source, lambda jvm, admin: _ends(jvm, admin, source))
 
 
+def topic_begins(spark: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
+    """The offset of the first record that each partition still has, as the broker says now."""
+    return _ask(spark, source, lambda jvm, admin: _begins(jvm, admin, source))
+
+
 def topic_ids(spark: Any, source: KafkaSource) -> dict[str, str]:
     """The ids of the topics that there are, as the broker says now."""
     return _ask(
@@ -57,18 +62,28 @@ def _ask(spark: Any, source: KafkaSource, what: Callable[[Any, Any], Answer]) ->
 def _ends(jvm: Any, admin: Any, source: KafkaSource) -> TopicEnds:
     """The last offsets are asked for first: where a stable one that is asked for later still lies before, a transaction is open."""
     topics = _described(jvm, admin, source)
-    latest = jvm.java.util.HashMap()
-    for topic, facts in topics.items():
-        for info in facts.partitions():
-            partition = jvm.org.apache.kafka.common.TopicPartition(topic, info.partition())
-            latest.put(partition, jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
+    latest = _asked(jvm, topics, jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
     levels = jvm.org.apache.kafka.common.IsolationLevel
     last, stable = (_offsets(jvm, admin, latest, level) for level in (levels.READ_UNCOMMITTED, levels.READ_COMMITTED))
     return TopicEnds({topic: _id(facts) for topic, facts in topics.items()}, last, stable)
 
 
-def _offsets(jvm: Any, admin: Any, latest: Any, level: Any) -> dict[tuple[str, int], int]:
-    found = admin.listOffsets(latest, jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)).all().get()
+def _begins(jvm: Any, admin: Any, source: KafkaSource) -> dict[tuple[str, int], int]:
+    earliest = _asked(jvm, _described(jvm, admin, source), jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
+    return _offsets(jvm, admin, earliest, jvm.org.apache.kafka.common.IsolationLevel.READ_UNCOMMITTED)
+
+
+def _asked(jvm: Any, topics: dict[str, Any], what: Any) -> Any:
+    """The same question for every partition."""
+    asked = jvm.java.util.HashMap()
+    for topic, facts in topics.items():
+        for info in facts.partitions():
+            asked.put(jvm.org.apache.kafka.common.TopicPartition(topic, info.partition()), what)
+    return asked
+
+
+def _offsets(jvm: Any, admin: Any, asked: Any, level: Any) -> dict[tuple[str, int], int]:
+    found = admin.listOffsets(asked, jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)).all().get()
     return {(at.topic(), at.partition()): int(found[at].offset()) for at in found}
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engine.feeds.calendar import undated
 from eventide.engine.feeds.columnar import arrow_kind, column_of
 from eventide.engine.feeds.text_times import Times, in_halves
 from eventide.engine.feeds.values import Misfit, from_text
@@ -52,5 +53,6 @@ def _read_together(texts: pl.Series, kind: pl.DataType, times: Times) -> pl.Seri
         absurd = pl.lit(texts).str.contains(r"[eE][+-]?[0-9]{4}")  # over such exponents Arrow ends the process
         texts = pl.select(pl.when(~absurd).then(pl.lit(texts))).to_series()
         done = in_halves(texts.to_arrow().cast(pa.string()), lambda part: pc.cast(part, arrow_kind(kind)))
-        return pl.Series(done, dtype=kind)
+        read = pl.Series(done, dtype=kind)
+        return pl.select(pl.when(~pl.lit(undated(read))).then(pl.lit(read))).to_series()
     return pl.repeat(None, len(texts), dtype=kind, eager=True)

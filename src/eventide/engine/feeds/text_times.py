@@ -12,14 +12,16 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.definition.time_forms import time_form
+from eventide.engine.feeds.calendar import undated
+from eventide.engine.feeds.formed_times import iso_texts
+
 ZONED = r"..........(Z|[+-]\d\d(:?\d\d)?)$"
 """How a text ends that names its zone; a day alone ends in two digits too, and is shorter."""
 FINER = r"(\.\d{6})0+($|Z|[+-])"
 """Digits below a microsecond that say nothing."""
 COMMON = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST = datetime(1, 1, 1, tzinfo=UTC)
-FIRST_MICROS = -62_135_596_800_000_000
 FEW = 32
 """So few values are taken one by one, more in two halves."""
 
@@ -43,17 +45,20 @@ class Times:
         [1767225600, 1767225600, None]
         """
         read = self._read(texts)
-        return read if in_years(read) else pl.select(pl.when(pl.lit(read) >= FIRST).then(pl.lit(read))).to_series()
+        return _dated(read)
 
     def _read(self, texts: pl.Series) -> pl.Series:
         if self.form is not None:
-            read = texts.str.to_datetime(self.form, time_unit="us", strict=False)
-            return self.placed(read) if read.dtype == pl.Datetime("us") else read.dt.convert_time_zone("UTC")
+            texts = iso_texts(texts, time_form(self.form))
         column: Any = texts.to_arrow().cast(pa.string())
+        first = next((text for text in texts.head(FEW) if text is not None), "")
+        zone = "UTC" if re.search(ZONED, first, re.ASCII) else None  # of all texts or of none, as a rule
         try:
-            return _series(pc.cast(column, pa.timestamp("us", "UTC")))
+            read = _series(pc.cast(column, pa.timestamp("us", zone)))
+            return read if zone else self.placed(read)
         except pa.ArrowInvalid:
-            column = pc.replace_substring_regex(column, FINER, r"\1\2")
+            pass
+        column = pc.replace_substring_regex(column, FINER, r"\1\2")
         zoned: Any = pc.fill_null(pc.match_substring_regex(column, ZONED), False)
         said = in_halves(pc.if_else(zoned, column, None), lambda part: pc.cast(part, pa.timestamp("us", "UTC")))
         local = in_halves(pc.if_else(zoned, None, column), lambda part: pc.cast(part, pa.timestamp("us")))
@@ -74,18 +79,24 @@ class Times:
         return None if found is None else int(found)
 
     def placed(self, local: pl.Series) -> pl.Series:
-        """Times without a zone as instants; null for an hour that a change of clocks repeats or leaves out."""
-        zoned = local.dt.replace_time_zone(self.zone, ambiguous="null", non_existent="null")
+        """Times without a zone as instants; null for an hour that a change of clocks repeats or leaves out, and beyond the calendar."""
+        if self.zone == "UTC":
+            return local.dt.replace_time_zone("UTC")
+        zoned = _dated(local).dt.replace_time_zone(self.zone, ambiguous="null", non_existent="null")
         return zoned.dt.convert_time_zone("UTC")
 
 
 ISO = Times()
 
 
-def in_years(instants: pl.Series) -> bool:
-    """Whether all instants lie in a year that has a number; texts can name the year 0."""
-    first = instants.dt.epoch("us").min()
-    return first is None or (isinstance(first, int) and first >= FIRST_MICROS)
+def _dated(instants: pl.Series) -> pl.Series:
+    """Instants, null where they lie in no year; texts can name the year 0."""
+    outside = undated(instants)
+    return (
+        pl.select(pl.when(~pl.lit(outside)).then(pl.lit(instants))).to_series().alias(instants.name)
+        if outside.any()
+        else instants
+    )
 
 
 def in_halves(values: Any, cast: Callable[[Any], Any]) -> Any:

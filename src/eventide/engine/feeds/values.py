@@ -14,10 +14,10 @@ from uuid import UUID
 
 import polars as pl
 
+from eventide.engine.feeds.calendar import FIRST_MICROS, LAST_MICROS
 from eventide.engine.feeds.text_times import Times
 
 Fit = Callable[[Any], Any]
-INT64 = 2**63
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
 NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "inf": math.inf, "-infinity": -math.inf, "-inf": -math.inf}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -247,13 +247,13 @@ def _instant(kind: pl.Datetime, times: Times) -> Fit:
             return _micros(value)
         if isinstance(value, Stamp):
             found = value["seconds"] * 1_000_000 + value["nanos"] // 1_000
-            if value["nanos"] % 1_000 or not -INT64 <= found < INT64:
+            if value["nanos"] % 1_000 or not FIRST_MICROS <= found <= LAST_MICROS:
                 raise Misfit(
-                    f"{dict(value)} is finer than a microsecond, or out of range; a struct of seconds and nanos can hold it"
+                    f"{dict(value)} is finer than a microsecond, or in no year from 1 to 9999; a struct of seconds and nanos can hold it"
                 )
             return found
         if isinstance(value, str) and not isinstance(value, Number):
-            said = times.instant(value)
+            said = times.instant(_text(value))
             if said is not None:
                 return said
         raise Misfit(f"{shown(value)} is no time {'in ISO 8601' if times.form is None else f'of the form {times.form!r}'}")

@@ -1,0 +1,96 @@
+"""What Spark is told when Eventide starts it: quiet defaults, and the user's word before each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventide.engine import spark_session as session
+from eventide.engine.class_archive import ClassArchive
+from eventide.engine.connectors import jar_name
+
+SMALL = "org.apache.commons:commons-pool2:2.12.0"
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Gives the settings that a session would be started with, by a user with a home of their own."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("SPARK_CONF_DIR", "SPARK_LOCAL_IP", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "_started", dict)
+    monkeypatch.setattr(session, "_recorded", None)
+    return session.local_session
+
+
+def test_all_cores_and_no_ui_unless_somebody_says_otherwise(told: Any) -> None:
+    said = told(name="minutes")
+    assert said["spark.master"] == "local[*]" and said["spark.ui.enabled"] == "false" and said["spark.app.name"] == "minutes"
+    assert told(cores=3)["spark.master"] == "local[3]"
+    mine = told(conf={"spark.ui.enabled": "true", "spark.sql.session.timeZone": "Asia/Kolkata"})
+    assert mine["spark.ui.enabled"] == "true" and mine["spark.sql.session.timeZone"] == "Asia/Kolkata"
+
+
+def test_what_spark_defaults_say_is_the_users_word(told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# the UI is how we watch it\nspark.ui.enabled true\nspark.master=spark://here:7077\nspark.jars /opt/mine.jar\n"
+        "spark.driver.extraJavaOptions   -Xss4m -Da=b\nspark.sql.execution.arrow.maxRecordsPerBatch : 500\n"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    said = told()
+    assert said["spark.ui.enabled"] == "true" and said["spark.master"] == "spark://here:7077"
+    assert said["spark.jars"] == "/opt/mine.jar" and said["spark.sql.execution.arrow.maxRecordsPerBatch"] == "500"
+    assert said["spark.driver.extraJavaOptions"].endswith("-Xss4m -Da=b"), "of two, Java takes the later"
+    assert told(master="local[2]", conf={"spark.ui.enabled": "false"})["spark.ui.enabled"] == "false"
+
+
+def test_a_driver_whose_workers_are_elsewhere_is_not_hidden_on_loopback(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    told(master="spark://here:7077")
+    assert "SPARK_LOCAL_IP" not in os.environ
+    told()
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+    monkeypatch.delenv("SPARK_LOCAL_IP")
+
+
+def test_jars_go_where_java_keeps_their_classes_and_on_a_cluster_to_the_workers(told: Any) -> None:
+    jar = f"/opt/{jar_name(SMALL)}"
+    here, there = told([SMALL], jars=[jar]), told([SMALL], jars=[jar], master="spark://here:7077")
+    assert here["spark.driver.extraClassPath"] == jar and "spark.jars" not in here
+    assert there["spark.jars"] == jar and "spark.driver.extraClassPath" not in there
+
+
+def options(said: dict[str, str]) -> str:
+    return said["spark.driver.extraJavaOptions"]
+
+
+def test_classes_are_taken_over_only_from_a_run_that_came_to_its_first_commit(told: Any, tmp_path: Path) -> None:
+    if ClassArchive.of([]) is None:
+        pytest.skip("this Java keeps no classes")
+    assert "Archive" not in options(told()), "a command that reads a little is none to go by"
+    assert "-XX:ArchiveClassesAtExit=" in options(told(record=True))
+    [folder] = (tmp_path / "cache").rglob("classes")
+    archive = ClassArchive.of([])
+    assert archive is not None and archive.file.parent == folder
+    archive.file.write_text("of a run that ended early")
+    assert "-XX:ArchiveClassesAtExit=" in options(told(record=True)) and not archive.file.exists()
+    archive.file.write_text("whole")
+    session.keep_classes()
+    assert f"-XX:SharedArchiveFile={archive.file}" in options(told()) == options(told(record=True))
+    assert "SharedArchiveFile" not in options(told(conf={"spark.driver.extraJavaOptions": "-Xshare:off"}))
+
+
+@pytest.mark.parametrize("release", ['JAVA_VERSION="11.0.2"', 'JAVA_VERSION="17.0.1"\nIMPLEMENTOR="Eclipse OpenJ9"', "nothing"])
+def test_a_java_that_keeps_no_classes_is_not_asked_to(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "release").write_text(release)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert ClassArchive.of([]) is None
