@@ -46,8 +46,10 @@ def by_the_rule(stages: list[tuple[Aggregation, int, View]], seen: Seen, cutoff:
                     held[bounds, tuple(event.row[k] for k in node.keys)].append(event)
     else:
         below = stages[-2][0]
-        ends = {id_[0][1] for id_ in by_the_rule([*stages[:-2], (below, MAX_TIME // 4, View())], seen)}
-        for bounds in {bounds for end in ends for bounds in node.window.assign(end - 1)}:
+        times = {event.event_time for _, event in seen}
+        for lower, *_ in stages[:-1]:
+            times = {end - 1 for time in times for _, end in lower.window.assign(time)}
+        for bounds in {bounds for time in times for bounds in node.window.assign(time)}:
             for id_, values in by_the_rule(stages[:-1], seen, min(cutoff, bounds[1] + allowed), shift).items():
                 row = result_row(Pane("", *id_, 0, INSERT, "", values), below.keys)
                 if bounds in node.window.assign(row.event_time):
