@@ -207,6 +207,7 @@ def test_a_driver_that_is_restarted_on_another_machine_takes_over_when_the_lease
         with pytest.raises(StateInUse, match=r"in use by process .* \(last seen 0 s ago\)"):
             other.open()
         clock[0] += EXPIRES_AFTER + 1
+        monkeypatch.setattr("eventide.state.lease.BEAT_EVERY", 0.01)  # how long it watches whether the other one is heard again
         other.open()
         other.batch("a")
 
@@ -259,6 +260,7 @@ class Suspended(Ledgered):
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(root)
         monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
+        monkeypatch.setattr("eventide.state.lease._within", lambda seconds, happens: False)  # nor is it heard by who watches
         monkeypatch.setattr("eventide.state.lease._machine", lambda: uuid.uuid4().hex)  # each of them on a machine of its own
         self.land("a", (1, 1, "x", 1), (15, 16, "x", 2), (3, 17, "x", 4))
         self.open()
@@ -337,6 +339,7 @@ def test_what_tries_leave_that_fail_again_and_again_is_cleared_where_they_are_kn
     monkeypatch.setattr("eventide.state.lease._machine", lambda: uuid.uuid4().hex)
     monkeypatch.setattr(Lease, "release", lambda lease: lease._over.set())
     monkeypatch.setattr("eventide.state.lease._alive", lambda held: False)
+    monkeypatch.setattr("eventide.state.lease._within", lambda seconds, happens: False)
     feeding.open()
     feeding.crash("deliver", "a")
     feeding.open()
