@@ -197,7 +197,7 @@ def test_rows_that_come_in_the_zone_of_a_session_are_the_same_instants() -> None
 def test_columns_of_ours_step_aside_in_late_rows() -> None:
     """The late rows of one pipeline are rows for another."""
     own = {"_offset": [7], "_lane": ["mine"], "missed_first_end": ["x"], "_Source": ["s"]}
-    places = {"__arrival": [0], "__source": [0], "__lane": ["0"], "__offset": [3], "__time": [0], "__seen": [5]}
+    places = {"__arrival": [0], "__source": [0], "__lane": ["0"], "__offset": [3], "__time": [0], "__w": [5]}
     table = late_rows(pl.DataFrame({**own, **places, "__missed_first_end": [1], "__missed_last_end": [2]}), 0)
     (row,) = table.to_dicts()
     assert (row["_offset"], row["__offset"], row["_lane"], row["__lane"], row["missed_first_end"]) == (7, 3, "mine", "0", "x")
