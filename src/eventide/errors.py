@@ -1,5 +1,8 @@
 """What can go wrong, as types; every message gives the value, what is allowed, and what to do next."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from eventide.redaction import masked
 
 
@@ -60,3 +63,37 @@ class OrderWarning(UserWarning):
 
 class LossWarning(UserWarning):
     """A definition that is legal and will lose or mislead; the text names what."""
+
+
+@contextmanager
+def beneath(first: BaseException) -> Iterator[None]:
+    """Let go of things after an error: what goes wrong in that stands beneath the error, and not in its place.
+
+    >>> error = SinkRefused("no rights on table sales")
+    >>> with beneath(error):
+    ...     raise OSError("no answer from the store")
+    >>> error.__notes__
+    ['After that, letting go failed too: OSError: no answer from the store']
+    """
+    try:
+        yield
+    except Exception as second:
+        first.add_note(masked(f"After that, letting go failed too: {type(second).__name__}: {second}"))
+
+
+@contextmanager
+def letting_go(close: Callable[[], None]) -> Iterator[None]:
+    """Close at the end, whatever the end is; an error that led to it is not hidden by one in closing.
+
+    >>> with letting_go(lambda: print("closed")):
+    ...     print("at work")
+    at work
+    closed
+    """
+    try:
+        yield
+    except BaseException as error:
+        with beneath(error):
+            close()
+        raise
+    close()

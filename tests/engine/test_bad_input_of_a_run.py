@@ -22,7 +22,7 @@ from eventide.engine.java import SparkUnavailable
 from eventide.engine.run import Run
 from eventide.engine.spark_session import refuse_connect
 from eventide.state.journal import JournalError
-from eventide.state.lease import StateInUse
+from eventide.state.lease import Lease, StateInUse
 from eventide.state.store import StoreError
 
 
@@ -120,6 +120,21 @@ def test_a_run_whose_lease_was_taken_over_stops_before_it_writes(feeding: Feedin
     with pytest.raises(StateInUse, match="took over"):
         feeding.batch("a")
     assert not list((feeding.root / "state/journal").glob("begin-*"))
+
+
+def test_why_a_run_could_not_begin_is_told_even_if_its_lease_cannot_be_released(
+    feeding: Feeding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(lease: Lease) -> None:
+        raise OSError("no answer")
+
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+    feeding.run.close()
+    with monkeypatch.context() as patched, pytest.raises(DefinitionChanged) as raised:
+        patched.setattr(Lease, "release", fail)
+        feeding.open(feeding.pipeline(window=ev.tumbling("20 s")))
+    assert raised.value.__notes__ == ["After that, letting go failed too: OSError: no answer"]
 
 
 def test_a_damaged_lease_is_an_error_that_says_what_to_remove(feeding: Feeding) -> None:

@@ -111,6 +111,38 @@ def test_what_killed_the_query_is_raised_as_it_was(ask: str) -> None:
     assert len(str(run.query.died)) < LONGEST + 200  # Spark's own search in a long text overflows the JVM's stack
 
 
+@pytest.mark.parametrize("ask", ["wait", "stop"])
+def test_what_killed_the_query_is_not_hidden_by_what_goes_wrong_in_letting_go(ask: str) -> None:
+    fault = SinkRefused("no rights on table sales")
+
+    def work(run: Any) -> None:
+        raise fault
+
+    def close() -> None:
+        raise OSError("no answer from s3://AKIA:abc/d+e@lake/state")
+
+    handle, run = handle_of(work)
+    run.close = close
+    run.query.thread.join(20)
+    with pytest.raises(SinkRefused) as raised:
+        getattr(handle, ask)()
+    assert raised.value is fault
+    assert fault.__notes__ == ["After that, letting go failed too: OSError: no answer from s3://AKIA:***@lake/state"]
+
+
+@pytest.mark.parametrize("ask", ["wait", "stop"])
+def test_what_goes_wrong_in_letting_go_after_a_good_end_is_raised(ask: str) -> None:
+    handle, run = handle_of(_that_is_all)
+
+    def close() -> None:
+        raise OSError("no answer")
+
+    run.close = close
+    run.query.thread.join(20)
+    with pytest.raises(OSError, match="no answer"):
+        getattr(handle, ask)()
+
+
 def test_a_query_that_spark_itself_ended_is_raised_too() -> None:
     handle, run = handle_of(lambda run: time.sleep(0.01))
     run.query.died, run.query.isActive = ValueError("offset out of range"), False

@@ -145,6 +145,92 @@ def test_a_run_that_died_on_this_machine_gives_its_lease_up_at_once(files: Any, 
     held.release()
 
 
+class Down:
+    """Files of a place that does not answer to some requests, until it is up again."""
+
+    def __init__(self, files: Any, *requests: str) -> None:
+        self.files, self.requests = files, set(requests)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fails if name in self.requests else getattr(self.files, name)
+
+    def _fails(self, *asked: Any) -> Any:
+        raise OSError("the store does not answer")
+
+
+@pytest.mark.parametrize("request_", ["create", "delete"])
+def test_a_lease_that_could_not_be_released_can_be_released_again(files: Any, machines: Any, request_: str) -> None:
+    held = Lease.take(down := Down(files), "here")
+    beaten(held)
+    down.requests.add(request_)
+    with pytest.raises(OSError, match="does not answer"):
+        held.release()
+    down.requests.clear()
+    held.release()
+    assert json.loads(files.read(f"lease/{files.names('lease')[-1]}"))["released"]
+
+
+def test_a_lease_that_could_not_be_released_keeps_nobody_of_its_own_process_out(files: Any, machines: Any) -> None:
+    held = Lease.take(down := Down(files), "here")
+    with pytest.raises(StateInUse, match=f"in use by process {os.getpid()}"):
+        Lease.take(files, "here")
+    down.requests.add("create")
+    with pytest.raises(OSError, match="does not answer"):
+        held.release()
+    machines.taken.append(Lease.take(files, "here"))
+    assert machines.taken[0].number == 2
+
+
+def test_a_lease_that_could_not_be_released_is_released_once_its_place_answers_again(files: Any, machines: Any) -> None:
+    """Other processes do not know that the run is over, until a record says so."""
+    held = Lease.take(down := Down(files), "here")
+    down.requests.add("create")
+    with pytest.raises(OSError, match="does not answer"):
+        held.release()
+    down.requests.clear()
+    assert held._over.wait(20)
+    assert json.loads(files.read(f"lease/{files.names('lease')[-1]}"))["released"]
+
+
+@pytest.mark.parametrize("request_", ["names", "delete"])
+def test_a_starter_that_fails_after_its_first_record_keeps_nobody_out(files: Any, machines: Any, request_: str) -> None:
+    Lease.take(files, "here").release()
+    down = Down(files)
+    with pytest.raises(OSError, match="does not answer"):
+        Lease.take(HeldUp(down, lambda: down.requests.add(request_)), "here")
+    assert json.loads(files.read(f"lease/{files.names('lease')[-1]}"))["released"]
+    machines.taken.append(Lease.take(files, "here"))
+    assert machines.taken[0].number == 3
+
+
+def test_a_starter_whose_first_record_came_through_although_it_failed_keeps_nobody_out(files: Any, machines: Any) -> None:
+    class Torn(HeldUp):
+        def create(self, path: str, body: bytes) -> bool:
+            self.files.create(path, body)
+            raise OSError("the answer was lost")
+
+    with pytest.raises(OSError, match="the answer was lost"):
+        Lease.take(Torn(files, None), "here")
+    machines.taken.append(Lease.take(files, "here"))
+    assert machines.taken[0].number == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="without /proc nothing tells a zombie from the living")
+def test_a_run_that_was_killed_and_that_nobody_waited_for_is_dead(tmp_path: Path) -> None:
+    """Its number and its start are there as long as its parent does not ask how it ended: under some container's first process, for ever."""
+    program = "import time; from eventide.state.lease import Lease; from eventide.state.records import record_files as f"
+    said = f"{program}; Lease.take(f({str(tmp_path)!r}), 'here'); print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", said], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(StateInUse, match=f"in use by process {holder.pid}"):
+            Lease.take(LocalFiles(str(tmp_path)), "here")
+        holder.kill()
+        os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays a zombie
+        held = Lease.take(LocalFiles(str(tmp_path)), "here")
+    assert held.number == 2
+    held.release()
+
+
 class Racer:
     def __init__(self, machine: str) -> None:
         self.process = subprocess.Popen(

@@ -15,7 +15,7 @@ from eventide.engine.run import Run
 from eventide.engine.spark_session import session_for
 from eventide.engine.supersede import Superseding
 from eventide.engine.tables import archived
-from eventide.errors import DefinitionError
+from eventide.errors import DefinitionError, letting_go
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
 from eventide.sinks.shape import named_aside
@@ -121,13 +121,11 @@ def _run(
     over = _over(pipeline, replaced, state)
     run = Run(over, session, state, numbered=superseding.take if superseding else None)
     run.open()
-    try:
+    with letting_go(run.close):
         run.batch(united([feed.frame(session) for feed in run.feeds]), 0, drain=True)
         if superseding is not None:
             superseding.deliver(run)
         return Backfill(over, dict(run.ledger.rows), {n: dict(c) for n, c in run.ledger.outputs.items()})
-    finally:
-        run.close()
 
 
 def _known_lanes(pipeline: Pipeline) -> dict[str, list[str]]:

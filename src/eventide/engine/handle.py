@@ -15,7 +15,7 @@ from eventide.engine.run import Run
 from eventide.engine.spark_compat import refuse_offset_format, refuse_without
 from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
 from eventide.engine.worker import prepared_workers
-from eventide.errors import DefinitionError, EventideError
+from eventide.errors import DefinitionError, EventideError, beneath
 
 
 class StoppedBeforeTheEnd(EventideError):
@@ -71,8 +71,9 @@ class Handle:
                 return cls(run, None, drain)
             seen = run.in_sight() if drain else {}
             return cls(run, run.start(available_now=available_now, interval=interval), drain, seen)
-        except BaseException:
-            run.close()
+        except BaseException as error:
+            with beneath(error):
+                run.close()
             raise
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -88,9 +89,8 @@ class Handle:
                     self._refuse_unread()
                     self.run.drain()
         except Exception as error:  # an interrupt is none: then the query goes on, and can be stopped
-            self._close()
             if self.run.gate.fault is not None or TOLD not in str(error):
-                raise self._cause(error) from None
+                raise self._closed_after(error) from None
         self._close()
         return True
 
@@ -117,10 +117,20 @@ class Handle:
                 self.query.stop()
         except Exception as error:
             died = error
-        finally:
-            self._close()
+        except BaseException as interrupt:
+            with beneath(interrupt):
+                self._close()
+            raise
         if self.run.gate.fault is not None or died is not None:
-            raise self._cause(died) from None
+            raise self._closed_after(died) from None
+        self._close()
+
+    def _closed_after(self, error: BaseException | None) -> BaseException:
+        """Close, and what is to be raised then: what killed the query, whatever goes wrong in closing."""
+        cause = self._cause(error)
+        with beneath(cause):
+            self._close()
+        return cause
 
     def _cause(self, error: BaseException | None) -> BaseException:
         """The error of our own batch, where Spark only tells of one."""

@@ -42,6 +42,7 @@ from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.wholeness import lost_beginnings
 from eventide.engine.witnesses import settle, witnesses_of
+from eventide.errors import beneath
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.place import DEAD_LETTERS, REFUSED, arrow_schema
 from eventide.log import note
@@ -95,8 +96,9 @@ class Run:
         self.store = Store(self.state, self.lease.attempt)
         try:
             self._open()
-        except BaseException:
-            self.lease.release()
+        except BaseException as error:
+            with beneath(error):
+                self.lease.release()
             raise
 
     def _open(self) -> None:

@@ -12,7 +12,7 @@ from eventide.definition.output import Output
 from eventide.engine.backfill import from_archive
 from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
-from eventide.errors import DefinitionError
+from eventide.errors import DefinitionError, letting_go
 from eventide.model import aggregate
 from eventide.model.policy import Divert, LatePolicy
 from eventide.model.watermark import Bounded
@@ -88,11 +88,9 @@ def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, sp
     )
     run = Run(again, spark, state)
     run.open()
-    try:
+    with letting_go(run.close):
         run.batch(united([feed.frame(spark) for feed in run.feeds]), 0, drain=True)
         return Replay(again, spark, dict(run.ledger.rows))
-    finally:
-        run.close()
 
 
 def standing(panes: Any, output: Output) -> Any:

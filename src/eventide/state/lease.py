@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from eventide.errors import EventideError
+from eventide.errors import EventideError, beneath
 from eventide.storage.files import RecordFiles
 
 EXPIRES_AFTER = 120.0
@@ -30,6 +30,10 @@ BEAT_EVERY = EXPIRES_AFTER / 6
 DIRECTORY = "lease"
 OLDER = "lease.json"
 """Where format 1 of the state said who holds it: a run of an earlier Eventide may be alive when this one starts over."""
+
+
+_HELD: set[str] = set()
+"""The holders among this process's own leases whose runs are not over: another of its records is of a run that is, whatever it says."""
 
 
 class StateInUse(EventideError):
@@ -47,6 +51,8 @@ class Lease:
     alone: bool = True
     """Whether no run before this one can wake up and commit: each has ended, or a batch was committed since it was last heard."""
     _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _leaving: bool = field(default=False, repr=False)
+    """The run is over; until a record says so, other processes take it for alive."""
     _over: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
@@ -75,15 +81,38 @@ class Lease:
                 _refuse_living(held, root, lambda: files.names(DIRECTORY)[-1:] != names[-1:])
             alone = bool(held["alone"] and (held["released"] or held["machine"] == _machine()))
         lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex, alone=alone)
-        if not files.create(lease._path, lease._body()):
-            raise _taken(root)
-        found = files.names(DIRECTORY)
-        if any(_number(name) > lease.number for name in found):
-            files.delete(lease._path)
-            raise _taken(root)
-        files.delete(*(f"{DIRECTORY}/{name}" for name in found if _number(name) < lease.number))
-        threading.Thread(target=lease._keep, name=f"lease of {root}", daemon=True).start()
+        lease._begin(root)
         return lease
+
+    def _begin(self, root: str) -> None:
+        """Create the first record, and make sure that no higher number has one."""
+        _HELD.add(self.holder)
+        try:
+            if not self.files.create(self._path, self._body()):
+                raise _taken(root)
+        except BaseException:
+            _HELD.discard(self.holder)  # where the record came through all the same, it keeps nobody of this process out
+            raise
+        threading.Thread(target=self._keep, name=f"lease of {root}", daemon=True).start()
+        try:
+            found = self.files.names(DIRECTORY)
+            is_late = any(_number(name) > self.number for name in found)
+            if not is_late:
+                self.files.delete(*(f"{DIRECTORY}/{name}" for name in found if _number(name) < self.number))
+        except BaseException as error:
+            with beneath(error):
+                self.release()
+            raise
+        if is_late:
+            self._withdraw()
+            raise _taken(root)
+
+    def _withdraw(self) -> None:
+        """Take back the record of a starter that came too late."""
+        with self._writing:
+            _HELD.discard(self.holder)
+            self._over.set()
+            self.files.delete(self._path)
 
     @property
     def attempt(self) -> str:
@@ -103,11 +132,12 @@ class Lease:
                 self._say()
 
     def release(self) -> None:
-        """Let the next run start at once."""
+        """Let the next run start at once; where that cannot be written now it is an error, and tried again with every beat."""
         with self._writing:
+            _HELD.discard(self.holder)
+            self._leaving = True
             if not self._over.is_set():
-                self._over.set()
-                self._say(released=True)
+                self._say()
 
     def _keep(self) -> None:
         """Renew until it is over; a lease that was lost is found by `check`, where the run can stop."""
@@ -119,10 +149,12 @@ class Lease:
             except Exception:  # noqa: S112 (storage that is down now: the next beat tries again, and `check` speaks where it matters)
                 continue
 
-    def _say(self, **more: bool) -> None:
+    def _say(self) -> None:
         before = self._path
         self.beat += 1
-        self.files.create(self._path, self._body(**more))
+        self.files.create(self._path, self._body(**({"released": True} if self._leaving else {})))
+        if self._leaving:
+            self._over.set()
         if self.beat > 1:  # the first record stays
             self.files.delete(before)
 
@@ -171,7 +203,8 @@ def _record(body: bytes, path: str) -> dict[str, Any]:
 
 def _alive(held: dict[str, Any]) -> bool:
     if held["machine"] == _machine():
-        return _start_time(held["pid"]) == held["start"] and held["start"] is not None
+        is_there = _start_time(held["pid"]) == held["start"] and held["start"] is not None
+        return is_there and (held["pid"] != os.getpid() or held["holder"] in _HELD)
     return bool(0 <= time.time() - held["renewed"] < EXPIRES_AFTER)
 
 
@@ -200,14 +233,17 @@ def _boot() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process of this machine started, so that a number used again is not taken for the same process."""
+    """When a process of this machine started, so that a number used again is not taken for the same process; None if it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[19]
+            facts = stat.read().rpartition(")")[2].split()
     except FileNotFoundError:
         return None
     except OSError:
         return _signalled(pid)
+    # Killed, and its parent has not asked for it yet. One whose first thread alone has ended looks the same but for its other threads.
+    has_ended = facts[0] in "ZXx" and int(facts[17]) <= 1
+    return None if has_ended else facts[19]
 
 
 def _signalled(pid: int) -> str | None:

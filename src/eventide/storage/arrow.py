@@ -7,7 +7,7 @@ import uuid
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from eventide.errors import StoreError
+from eventide.errors import StoreError, beneath
 from eventide.storage.address import for_arrow, is_local, local_path
 from eventide.storage.files import delete_each
 
@@ -23,7 +23,7 @@ class ArrowFiles:
         self._files, self._base = file_system(root)
 
     def put(self, path: str, body: memoryview) -> None:
-        """Write a whole file at once: on a disk it gets its name at the end."""
+        """Write a whole file at once: it gets its name at the end."""
         put(self._files, f"{self._base}/{path}", body)
 
     def open(self, path: str) -> pa.NativeFile:
@@ -57,14 +57,31 @@ class ArrowFiles:
 
 
 def put(files: pafs.FileSystem, path: str, body: memoryview) -> None:
-    """Write a file that is there as a whole or not at all: object stores do so by themselves, on others it gets its name at the end."""
+    """Write a file that is there as a whole or not at all: it gets its name at the end.
+
+    A disk replaces a file that has the name already; HDFS gives a name once, and there the first one stays: it is of an earlier try of the same
+    task, and holds the same.
+    """
     directory = path.rpartition("/")[0]
     files.create_dir(directory, recursive=True)
-    trial = f"{directory}/{TRIAL}{uuid.uuid4().hex}" if isinstance(files, pafs.LocalFileSystem) else path
-    with files.open_output_stream(trial) as stream:
-        stream.write(body)
-    if trial != path:
+    trial = f"{directory}/{TRIAL}{uuid.uuid4().hex}"
+    try:
+        with files.open_output_stream(trial) as stream:
+            stream.write(body)
+        _name(files, trial, path)
+    except BaseException as error:  # no room left, most often: what is there of it takes some
+        with beneath(error):
+            delete_each(files.delete_file, [trial])
+        raise
+
+
+def _name(files: pafs.FileSystem, trial: str, path: str) -> None:
+    try:
         files.move(trial, path)
+    except OSError:
+        if files.get_file_info(path).type != pafs.FileType.File:
+            raise
+        files.delete_file(trial)
 
 
 def file_system(root: str) -> tuple[pafs.FileSystem, str]:
