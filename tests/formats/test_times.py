@@ -47,6 +47,12 @@ def test_a_row_whose_time_cannot_be_read_is_a_dead_letter_with_the_value() -> No
     assert ready[DEAD].to_list() == ["the event time NaN is no time", None]
 
 
+@pytest.mark.parametrize("offset", ["+05:30", "+05:59", "+05:60", "+05:75", "-00:99", "+23:59", "+24:00", "+99:00", "Z"])
+def test_a_text_alone_says_what_it_says_in_a_column(offset: str) -> None:
+    text = f"2026-01-01T00:00:00{offset}"
+    assert ISO.instant(text) == ISO.instants(pl.Series([text])).dt.epoch("us")[0]
+
+
 def test_days_are_in_the_zone_of_the_source() -> None:
     days = pl.Series([date(2026, 1, 1), None])
     assert micros(days, "us", Times("Asia/Kolkata")).to_list() == [1_767_205_800_000_000, None]
@@ -197,7 +203,7 @@ def test_rows_that_come_in_the_zone_of_a_session_are_the_same_instants() -> None
 def test_columns_of_ours_step_aside_in_late_rows() -> None:
     """The late rows of one pipeline are rows for another."""
     own = {"_offset": [7], "_lane": ["mine"], "missed_first_end": ["x"], "_Source": ["s"]}
-    places = {"__arrival": [0], "__source": [0], "__lane": ["0"], "__offset": [3], "__time": [0], "__seen": [5]}
+    places = {"__arrival": [0], "__source": [0], "__lane": ["0"], "__offset": [3], "__time": [0], "__w": [5]}
     table = late_rows(pl.DataFrame({**own, **places, "__missed_first_end": [1], "__missed_last_end": [2]}), 0)
     (row,) = table.to_dicts()
     assert (row["_offset"], row["__offset"], row["_lane"], row["__lane"], row["missed_first_end"]) == (7, 3, "mine", "0", "x")
