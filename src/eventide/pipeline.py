@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from eventide.definition import pipeline as definition
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Settings, warn_of_idleness
 from eventide.sinks.base import Sink
+from eventide.storage.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,13 +112,12 @@ class Pipeline(definition.Pipeline):
         """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included.
 
         Sinks hear nothing of it, unless asked: with `deliver=True`, or the names of some outputs, it takes a generation of its own, and its
-        results replace those of windows that are final in the live run.
+        results replace those of windows that are final in the live run. Its own tables are in `state`; without one they are among temporary
+        files, and are removed when the process ends.
         """
         from eventide.engine.backfill import backfill
 
-        return backfill(
-            self, history, spark, state or tempfile.mkdtemp(prefix="eventide-backfill-"), deliver=deliver, **columns
-        )
+        return backfill(self, history, spark, state or scratch("backfill"), deliver=deliver, **columns)
 
     def panes(self, spark: SparkSession, output: str | None = None) -> DataFrame:
         """Every emission of an output as a DataFrame."""

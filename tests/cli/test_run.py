@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asked import refused, written
 from click.testing import CliRunner
+from rich.console import Console
 
 from eventide.cli import main
 from eventide.cli.closing import committed, where_rows_went
 from eventide.cli.loading import load, relative_to
+from eventide.cli.run import Watched
+from eventide.cli.signals import Signals
+from eventide.state.journal import Journal
+from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
 
 
 def test_a_missing_directory_is_named_with_where_it_was_looked_for(
@@ -70,6 +77,25 @@ def test_an_output_that_joined_later_is_judged_by_the_rows_since_then(tmp_path: 
     ledger.outputs["out"].update(rows_on_time=1)
     text, sound = where_rows_went(pipeline, ledger)
     assert not sound and "✗" in text
+
+
+@pytest.mark.parametrize("place", ["disk", "object store"])
+def test_a_run_that_ends_before_it_opens_says_what_is_committed(tmp_path: Path, lake: str, place: str) -> None:
+    state = lake if place == "object store" else str(tmp_path / "state")
+    Journal(record_files(state)).commit(Ledger(batch=0, rows=Counter({"in": 10, "ahead": 10})), {"clock": 5})
+    assert committed(load(written(tmp_path, state=state))).rows["in"] == 10
+
+
+def test_a_run_that_ends_before_it_can_read_its_state_says_so_rather_than_zero(tmp_path: Path) -> None:
+    (tmp_path / "damaged/journal").mkdir(parents=True)
+    (tmp_path / "damaged/journal/commit-000000000000.json").write_text("{")
+    for state, why in (("hdfs://names:8020/state", "through Spark only"), (str(tmp_path / "damaged"), "damaged")):
+        said = Console(record=True, width=200)
+        watched = Watched(said, Signals(), until_caught_up=True, drain=False, interval="1 second", session={})
+        watched.pipeline = load(written(tmp_path, state=state))
+        assert watched.close()
+        text = said.export_text()
+        assert "this run read no row" in text and why in text and " in\n" not in text
 
 
 def test_a_setting_that_is_none_of_sparks_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,24 @@ def test_a_backfill_is_not_delivered_to_what_sessions_added_before_they_grew(liv
     assert [output.name for output in only.outputs] == ["told", "out"]
     with pytest.raises(ev.DefinitionError, match=r"no output totals; it has out, deltas, told"):
         Superseding.of(live.pipeline(), from_archive=False, only=["totals"])
+
+
+def test_a_backfill_is_delivered_to_the_outputs_that_were_named_whatever_the_others_wait_for(live: Generations) -> None:
+    live.window = ev.tumbling("20 s")
+    live.land("a", *seconds(32, 45))
+    pipe = live.pipeline()
+    fresh, quiet = replace(pipe.outputs[0], name="fresh"), replace(pipe.outputs[0], name="quiet", sink=None)
+    pipe = replace(pipe, outputs=(*pipe.outputs, fresh, quiet))
+    live.run.close()
+    live.open(start_over(pipe)[0])
+    live.batch_of(min((live.root / "in").rglob("*.parquet")))
+    with pytest.raises(ev.DefinitionError, match=r"not caught up yet, so that readers of deltas, out, told see"):
+        Superseding.of(pipe, from_archive=False)
+    with pytest.raises(ev.DefinitionError, match=r"readers of out see .* Let it catch up first"):
+        Superseding.of(pipe, from_archive=False, only=["fresh", "out"])
+    assert Superseding.of(pipe, from_archive=False, only=["fresh"]).outputs == (fresh,)
+    with pytest.raises(ev.DefinitionError, match=r"output quiet .* has no sink .*deliver=\['out', 'deltas', 'told', 'fresh'\]"):
+        Superseding.of(pipe, from_archive=False, only=["quiet", "fresh"])
 
 
 def test_a_backfill_withdraws_final_results_that_it_does_not_have(live: Generations) -> None:

@@ -58,9 +58,23 @@ def test_after_the_last_lane_has_fallen_silent(tmp_path: Path) -> None:
         assert mine == theirs == {("a", 2): 17}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("piece", [1, 2, 3])
+def test_between_two_pieces_of_a_clock_that_is_read_ahead_of_the_sweep(
+    tmp_path: Path, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lane a is read whole, b row by row: where the sweep stops between two pieces, the one before it still tells a's watermark."""
+    monkeypatch.setattr(lane_task, "CLOCK_PIECE", piece)
+    rows = [(1, 13, "a"), (2, 16, "a"), (3, 17, "a"), (8, 18, "a"), (9, 19, "a"), (4, 19, "b"), (5, 2, "b"), (6, 3, "b")]
+    for seed in range(20):
+        mine, theirs = told(
+            tmp_path / str(seed), rows, [9, 9, 9], Sliding(10, 10), SourcePlan(Bounded(0), ("a", "b")), seed=seed
+        )
+        assert mine == theirs == {("b", 1): 17, ("b", 2): 17}, seed
+
+
+@pytest.mark.parametrize("seed", range(120))
 def test_however_lanes_come_and_go(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_task, "CLOCK_PIECE", 3)
+    monkeypatch.setattr(lane_task, "CLOCK_PIECE", 1 + seed % 3)
     rng = random.Random(seed)
     lanes, arrival, rows = ["a", "b", "c"][: rng.randint(1, 3)], 0, []
     for _ in range(60):

@@ -47,6 +47,12 @@ def test_a_row_whose_time_cannot_be_read_is_a_dead_letter_with_the_value() -> No
     assert ready[DEAD].to_list() == ["the event time NaN is no time", None]
 
 
+@pytest.mark.parametrize("offset", ["+05:30", "+05:59", "+05:60", "+05:75", "-00:99", "+23:59", "+24:00", "+99:00", "Z"])
+def test_a_text_alone_says_what_it_says_in_a_column(offset: str) -> None:
+    text = f"2026-01-01T00:00:00{offset}"
+    assert ISO.instant(text) == ISO.instants(pl.Series([text])).dt.epoch("us")[0]
+
+
 def test_days_are_in_the_zone_of_the_source() -> None:
     days = pl.Series([date(2026, 1, 1), None])
     assert micros(days, "us", Times("Asia/Kolkata")).to_list() == [1_767_205_800_000_000, None]

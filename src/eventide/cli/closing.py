@@ -30,12 +30,15 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
 
 
 def committed(pipeline: Pipeline) -> Ledger:
-    """Where a pipeline stands by what its last run committed: for a run that ended before it had opened anything."""
+    """Where a pipeline stands by what its last run committed: for a run that ended before it had opened anything, and may have no session."""
+    from eventide.errors import StoreError
     from eventide.state.ledger import Ledger
-    from eventide.state.records import is_local
+    from eventide.state.records import HADOOP
     from eventide.state.state import State
+    from eventide.storage.address import scheme_of
 
-    known = State.of(pipeline).committed if pipeline.state is not None and is_local(pipeline.state) else None
-    found = known or Ledger()
+    if pipeline.state is not None and scheme_of(pipeline.state) in HADOOP:
+        raise StoreError(f"what is committed in {pipeline.state} can be read through Spark only.")
+    found = (None if pipeline.state is None else State.of(pipeline).committed) or Ledger()
     found.seat(output.name for output in pipeline.outputs)
     return found

@@ -19,6 +19,7 @@ from eventide.cli.faults import Refused, Stopped, in_words, telling
 from eventide.cli.loading import load, relative_to
 from eventide.cli.signals import Interrupted, Signals
 from eventide.cli.spark import session_for, settings, spark_log
+from eventide.errors import EventideError
 
 if TYPE_CHECKING:
     from eventide.engine.handle import Handle
@@ -166,7 +167,14 @@ class Watched:
         if self.pipeline is None:
             self.console.print("\nstopped before the pipeline was read; nothing was done")
             return True
-        ledger = self.handle.run.ledger if self.handle is not None else committed(self.pipeline)
+        try:
+            ledger = self.handle.run.ledger if self.handle is not None else committed(self.pipeline)
+        except EventideError as error:
+            self.console.print(
+                f"\nstopped before the state was opened; this run read no row. Where earlier ones went cannot be told: {error}",
+                markup=False, soft_wrap=True,
+            )  # fmt: skip
+            return True
         text, sound = where_rows_went(self.pipeline, ledger)
         self.console.print(text, soft_wrap=True)
         return sound

@@ -44,7 +44,7 @@ class Superseding:
                 f"pipeline {pipeline.name!r} has no live run whose results a backfill could replace: nothing is committed in {pipeline.state}. "
                 "Run it first, or leave deliver=True away and read the backfill's own tables."
             )
-        waiting = sorted({*facts["withheld"]} - {*ledger.settled})
+        waiting = sorted({o.name for o in outputs} & {*facts["withheld"]} - {*ledger.settled})
         if waiting:
             raise DefinitionError(
                 f"generation {facts['generation']} of pipeline {pipeline.name!r} has not caught up yet, so that readers of {', '.join(waiting)} see "
@@ -110,6 +110,12 @@ def _asked(pipeline: Pipeline, only: Iterable[str] | None) -> tuple[Output, ...]
     if missing:
         raise DefinitionError(f"pipeline {pipeline.name!r} has no output {', '.join(missing)}; it has {', '.join(known)}.")
     asked = tuple(known[name] for name in names)
+    mute = [] if only is None else [o.name for o in asked if o.sink is None]
+    if mute:
+        raise DefinitionError(
+            f"output {', '.join(mute)} of pipeline {pipeline.name!r} has no sink that a backfill could be delivered to. Give it one, .to(name, sink), or "
+            f"name outputs that have one: deliver=[{', '.join(repr(n) for n, o in known.items() if o.sink is not None) or '…'}]."
+        )
     spread = [o.name for o in asked if o.sink is not None and o.accumulation == DISCARDING]
     if spread and isinstance(pipeline.aggregation.window, Session):
         raise DefinitionError(

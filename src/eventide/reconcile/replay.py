@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from eventide.pipeline import Pipeline
 from eventide.reconcile.compare import quoted
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.sources.frame import FrameSource
+from eventide.storage.scratch import scratch
 
 ROWS = "eventide_rows"
 FOREVER = 100 * 365 * 86_400_000_000
@@ -30,7 +30,7 @@ EMITTED, COMPLETE = "emitted", "complete"
 
 @dataclass(frozen=True)
 class Replay:
-    """A drained run over history, in a directory of its own."""
+    """A drained run over history, in a directory of its own that goes with the process."""
 
     pipeline: Pipeline
     spark: Any
@@ -75,7 +75,7 @@ def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, sp
     outputs = tuple(
         Output(name, over, None, late, None, first.late_firing, accumulation) for name, late, accumulation in readings
     )
-    state = tempfile.mkdtemp(prefix="eventide-reconcile-")
+    state = scratch("reconcile")
     again = replace(
         pipeline,
         outputs=outputs,

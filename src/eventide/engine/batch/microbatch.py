@@ -158,7 +158,7 @@ class Engine:
     def _close_books(
         self, ledger: Ledger, before: Ledger, given: BatchInput, settled: list[BucketAccount], batch: Batch
     ) -> BatchResult:
-        ledger.parts = [p for p in ledger.parts if self._alive(p, batch)]
+        ledger.parts = self._still_asked_for(ledger.parts, batch)
         live = {p.path for p in ledger.parts}
         known = {p.path for p in before.parts} | {p.path for a in given.accounts for p in a.parts}
         known |= {p.path for a in settled for p in a.added}
@@ -191,6 +191,16 @@ class Engine:
             for name, path, _ in getattr(account, what):
                 found[name].append(path)
         return found
+
+    def _still_asked_for(self, parts: list[Part], batch: Batch) -> list[Part]:
+        """Without what no later batch asks for. A piece of a clock is asked for until the sweep has reached the end of the next one of its reading.
+
+        Up to that one's first entry it alone tells the lane's watermark: the sweep itself knows it from the end of the reading on.
+        """
+        alive = [p for p in parts if self._alive(p, batch)]
+        before = {(p.path, p.group - 1) for p in alive if p.kind == PartKind.CLOCK}
+        kept = {*alive, *(p for p in parts if (p.path, p.group) in before)}
+        return [p for p in parts if p in kept]
 
     def _alive(self, part: Part, batch: Batch) -> bool:
         """Whether a later batch may still ask for a part; what was kept for an output that is no more goes with it."""

@@ -20,7 +20,7 @@ ZONED = r"..........(Z|[+-]\d\d(:?\d\d)?)$"
 """How a text ends that names its zone; a day alone ends in two digits too, and is shorter."""
 FINER = r"(\.\d{6})0+($|Z|[+-])"
 """Digits below a microsecond that say nothing."""
-COMMON = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+COMMON = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{6})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FEW = 32
 """So few values are taken one by one, more in two halves."""
