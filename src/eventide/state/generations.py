@@ -52,7 +52,8 @@ def _taken(state: str) -> list[int]:
 
 def noted(files: RecordFiles) -> int:
     """The highest generation that a backfill took from a state."""
-    return max((int(name.removesuffix(".json")) for name in files.names(DIRECTORY)), default=NONE)
+    numbers = (name.removesuffix(".json") for name in files.names(DIRECTORY))
+    return max((int(number) for number in numbers if number.isdigit()), default=NONE)
 
 
 def take(files: RecordFiles, above: int) -> int:
