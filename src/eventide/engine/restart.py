@@ -26,7 +26,8 @@ def start_over(pipeline: Defined) -> tuple[Defined, Path | None]:
     state = str(pipeline.state)
     if not is_local(state):
         raise CannotStartOver(
-            f"move {state} aside yourself and give the pipeline generation=N + 1: only local state is moved from here."
+            f"only local state is moved from here. Stop the run, move all of {state.rstrip('/')} to {state.rstrip('/')}{ASIDE}N yourself, where N is its "
+            "generation (0 for the first), and run again without --start-over: the next generation begins, finds it there, and replaces its results."
         )
     files = LocalFiles(state)
     generation = _generation(files, state)
