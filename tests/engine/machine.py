@@ -236,7 +236,8 @@ class PipelineMachine(RuleBasedStateMachine):
         def lost() -> None:
             shutil.rmtree(self.root / "state")
             for aside in self.root.glob("state.generation-*"):
-                shutil.rmtree(aside)
+                if aside.is_dir():  # the note of a generation that waited stays: it lies beside the state for this
+                    shutil.rmtree(aside)
 
         self.heard.forget()
         self._begin_again(None, lost)
