@@ -23,6 +23,9 @@ from eventide.engine.run import Run
 from eventide.engine.spark_session import refuse_connect
 from eventide.state.journal import JournalError
 from eventide.state.lease import Lease, StateInUse
+from eventide.state.generations import noted
+from eventide.state.journal import JournalError, LocalFiles
+from eventide.state.lease import StateInUse
 from eventide.state.store import StoreError
 
 
@@ -216,6 +219,20 @@ def test_a_damaged_or_missing_record_is_a_clear_error_and_nothing_is_overwritten
     with pytest.raises(JournalError, match=DAMAGES[damage]):
         stopped.open()
     assert contents(stopped.root / "state") == before
+
+
+def test_what_others_put_into_a_state_directory_is_left_alone(stopped: Feeding) -> None:
+    """File servers keep their snapshots in every directory, and people their copies."""
+    (stopped.root / "state/generations").mkdir(exist_ok=True)
+    foreign = [stopped.root / "state" / name for name in ("data/.snapshot/x", "data/old copy/x", "generations/notes.txt")]
+    for path in foreign:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    stopped.open()
+    stopped.land("a", (40, 40, "x", 1))
+    stopped.batch("a")
+    assert noted(LocalFiles(str(stopped.root / "state"))) == -1
+    assert all(path.exists() for path in foreign)
 
 
 def test_a_batch_that_spark_skipped_to_is_refused(stopped: Feeding) -> None:

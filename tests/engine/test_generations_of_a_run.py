@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ import eventide as ev
 from eventide.engine.restart import start_over
 from eventide.engine.run import Run
 from eventide.engine.supersede import Superseding
-from eventide.errors import TargetMismatch
+from eventide.errors import LossWarning, TargetMismatch
 from eventide.state.generations import noted, states_aside
 from eventide.state.journal import Journal, LocalFiles
+from eventide.state.lease import Lease, StateInUse
 
 
 class Generations(Feeding):
@@ -221,6 +223,133 @@ def test_what_a_lane_has_lost_to_retention_is_not_absent(live: Generations) -> N
     starts = {int(window.split(":")[0]) // SECOND - START // SECOND: n for window, n in live.all_agree().items()}
     # 0: the part that is left; 10: lane b may have had it; 30: absent, and withdrawn.
     assert starts == {0: 2, 10: 2, 20: 3, 40: 3}, starts
+
+
+@pytest.fixture
+def short(live: Generations) -> Generations:
+    """Lane b had two files, and the first is gone; both generations so far have told of its rows."""
+    live.land("b", *seconds(2, 13))
+    live.land("b", *seconds(23, 41))
+    live.land("a", *seconds(41, 71))
+    live.again()
+    live.caught_up()
+    sorted((live.root / "in/b").iterdir())[0].unlink()
+    live.again()
+    assert live.run.definition["lost"] == {"payments": ["b"]}
+    return live
+
+
+@pytest.mark.parametrize("aside", ["kept", "only the last is kept"])
+def test_what_a_lane_has_lost_is_lost_to_every_generation_after(short: Generations, aside: str) -> None:
+    short.caught_up()
+    stood = short.all_agree()
+    if aside != "kept":
+        for number in (0, 1):
+            shutil.rmtree(short.root / f"state.generation-{number}")
+    short.again()
+    assert short.run.definition["lost"] == {"payments": ["b"]}
+    short.caught_up()
+    assert short.table() == stood
+
+
+def test_a_generation_that_never_read_what_is_gone_does_not_vouch_for_those_that_did(short: Generations) -> None:
+    """The one that noted the loss was set aside before its first batch, and its note is gone."""
+    stood = short.all_agree()
+    short.run.close()
+    shutil.rmtree(short.root / "state")
+    short.open(short.pipeline())
+    assert short.run.definition["lost"] == {"payments": ["b"]}
+    short.caught_up()
+    assert set(short.all_agree()) == set(stood)
+
+
+@pytest.mark.parametrize("damaged", ["journal/commit-*", "checkpoint/sources/0/0", "checkpoint/offsets/0"])
+def test_where_nobody_can_tell_what_was_read_every_lane_has_lost_its_beginning(live: Generations, damaged: str) -> None:
+    live.run.close()
+    (path,) = (live.root / "state").glob(damaged)
+    cut_off(path)
+    pipe, _ = start_over(live.pipeline())
+    with pytest.warns(LossWarning) if "commit" in damaged else nullcontext():
+        live.open(pipe)
+    assert live.run.definition["lost"] == {"payments": ["*"]}
+
+
+def test_what_is_gone_is_seen_after_the_end_of_the_input_too(live: Generations) -> None:
+    """The end of the input is a batch of which Spark notes nothing."""
+    live.batch_of()
+    live.run.batch(None, live.run.ledger.batch + 1, drain=True)
+    (file,) = (live.root / "in/a").iterdir()
+    file.unlink()
+    live.land("a", *seconds(41))
+    live.again()
+    assert live.run.definition["lost"] == {"payments": ["a"]}
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize("window", ["10 s", "20 s"])
+@pytest.mark.parametrize(
+    "damaged",
+    ["journal/commit-*", "journal/definition-*", "journal/begin-*", "checkpoint/sources/0/0", "journal/*", "no definition"],
+)
+def test_a_damaged_state_can_be_started_over_from(live: Generations, damaged: str, window: str) -> None:
+    """Its sinks go on; one that cannot be asked is not told what the damaged state said and the new one does not replace."""
+    live.run.close()
+    told = live.heard.totals()
+    for path in (live.root / "state").glob("journal/definition-*" if damaged == "no definition" else damaged):
+        path.unlink() if damaged == "no definition" else cut_off(path)
+    live.window = ev.tumbling(window)
+    live.land("a", *seconds(45))
+    pipe, aside = start_over(live.pipeline())
+    assert aside == live.root / "state.generation-0"
+    unreadable = not damaged.startswith(("checkpoint", "journal/begin"))
+    with (
+        pytest.warns(LossWarning, match=r"generation-0 cannot be read.*'told'.*not retracted") if unreadable else nullcontext()
+    ):
+        assert live.open(pipe).generation == 1
+    live.caught_up()
+    assert sum(live.table().values()) == sum(live.table("deltas").values()) == 6
+    assert live.heard.totals() == (live.table() if window == "10 s" or not unreadable else {**told, **live.table()})
+    live.again()
+    assert live.run.generation == 2
+
+
+def test_a_state_whose_records_tell_nothing_is_put_beside_those_before_it(live: Generations) -> None:
+    live.again()
+    live.run.close()
+    for path in (live.root / "state/journal").iterdir():
+        cut_off(path)
+    pipe, aside = start_over(live.pipeline())
+    assert aside == live.root / "state.generation-1" and pipe.generation == 2
+
+
+def test_nobody_takes_a_state_while_it_is_set_aside(live: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.run.close()
+    state, tried, rename = live.root / "state", [], Path.rename
+
+    def meanwhile(path: Path, to: Any) -> Path:
+        with pytest.raises(StateInUse):
+            Lease.take(LocalFiles(str(state)), str(state)).release()
+        tried.append(path)
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", meanwhile)
+    _, aside = start_over(live.pipeline())
+    assert tried == [state] and not state.exists()
+    Lease.take(LocalFiles(str(aside)), str(aside)).release()
+
+
+def test_a_state_that_cannot_be_set_aside_is_let_go_of(live: Generations, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Path:
+        raise PermissionError("not yours")
+
+    live.run.close()
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(PermissionError):
+        start_over(live.pipeline())
+    assert live.open().generation == 0
 
 
 def test_older_results_of_windows_that_are_not_closed_stand_until_they_are(live: Generations) -> None:

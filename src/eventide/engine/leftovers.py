@@ -30,7 +30,7 @@ def clear_tries(pipeline: Pipeline, store: Store, generation: int, ledger: Ledge
     Of a batch that was begun sinks may have parts: should it never be finished, its panes say which.
     """
     number = ledger.batch + 1
-    for name in store.directories("data"):
+    for name in _batches(store):
         if int(name) >= number:
             store.delete_directory(f"data/{name}")
     told = [f"{kind}/{output.name}" for kind in (("late",) if begun else ("panes", "late")) for output in pipeline.outputs]
@@ -43,10 +43,15 @@ def clear_tries(pipeline: Pipeline, store: Store, generation: int, ledger: Ledge
 def _clear_parts(store: Store, ledger: Ledger) -> None:
     known = {part.path for part in ledger.parts}
     live = {path.split("/")[1] for path in known}
-    for name in store.directories("data"):
+    for name in _batches(store):
         if int(name) > ledger.batch:
             continue
         if name in live:
             store.delete(f for f in store.files(f"data/{name}") if f not in known)
         else:
             store.delete_directory(f"data/{name}")
+
+
+def _batches(store: Store) -> list[str]:
+    """The directories of parts, by the numbers of their batches; what file servers and people put beside them is not ours."""
+    return [name for name in store.directories("data") if name.isdigit()]

@@ -9,7 +9,8 @@ from typing import TypeVar
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import EventideError
 from eventide.log import note
-from eventide.state.journal import Journal, LocalFiles
+from eventide.state.generations import ASIDE, of_states
+from eventide.state.journal import Journal, JournalError, LocalFiles
 from eventide.state.lease import Lease
 from eventide.state.records import is_local
 
@@ -25,16 +26,31 @@ def start_over(pipeline: Defined) -> tuple[Defined, Path | None]:
     state = str(pipeline.state)
     if not is_local(state):
         raise CannotStartOver(
-            f"move {state} aside yourself and give the pipeline generation=N + 1: only local state is moved from here."
+            f"only local state is moved from here. Stop the run, move all of {state.rstrip('/')} to {state.rstrip('/')}{ASIDE}N yourself, where N is its "
+            "generation (0 for the first), and run again without --start-over: the next generation begins, finds it there, and replaces its results."
         )
     files = LocalFiles(state)
-    facts = Journal(files).definition()
-    if facts is None:
+    generation = _generation(files, state)
+    if generation is None:
         return pipeline, None
-    Lease.take(files, state).release()
-    aside = files.root.with_name(f"{files.root.name}.generation-{facts['generation']}")
+    aside = files.root.with_name(f"{files.root.name}{ASIDE}{generation}")
     if aside.exists():
         raise CannotStartOver(f"{aside} exists already; move it away first, so that nothing is overwritten.")
-    files.root.rename(aside)
+    lease = Lease.take(files, state)
+    try:
+        lease.move(lambda: LocalFiles(str(files.root.rename(aside))))
+    finally:
+        lease.release()
     note(__name__, "state set aside", pipeline=pipeline.name, state=state, aside=aside)
-    return replace(pipeline, generation=facts["generation"] + 1), aside
+    return replace(pipeline, generation=generation + 1), aside
+
+
+def _generation(files: LocalFiles, state: str) -> int | None:
+    """Of a state that is to be set aside; of one that cannot tell, the next that is free. None: there is no state."""
+    journal = Journal(files)
+    try:
+        facts = journal.definition()
+        return None if facts is None else int(facts["generation"])
+    except JournalError:
+        said = journal.generation()
+        return of_states(files, state) + 1 if said is None else said

@@ -9,14 +9,25 @@ from eventide.model.event import LaneId
 from eventide.model.time import MAX_TIME, MIN_TIME, plus
 from eventide.model.watermark import Adaptive, Ascending, Bounded, Strategy
 from eventide.state.generations import states_aside
-from eventide.state.journal import Journal, JournalError, LocalFiles
+from eventide.state.journal import Journal, JournalError
 from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
 
 
 def lost_beginnings(feeds: list[Feed], state: str) -> dict[str, list[str]]:
-    """For each source the lanes whose first rows can no longer be read, asked when a generation begins."""
-    taken = _taken_before(feeds, state)
-    return {feed.source.name: sorted(feed.lost(taken.get(feed.index, []))) for feed in feeds}
+    """For each source the lanes whose first rows can no longer be read, asked when a generation begins.
+
+    Results of every generation before may stand: what any of them had read counts, and what any of them missed already.
+    """
+    taken: dict[int, list[TakenFile]] = {}
+    lost: dict[str, set[str]] = {feed.source.name: set() for feed in feeds}
+    for _, path in states_aside(state):
+        read, missed = _read_before(feeds, path)
+        for index, files in read.items():
+            taken.setdefault(index, []).extend(files)
+        for name, lanes in missed.items():
+            lost.get(name, set()).update(lanes)
+    return {f.source.name: sorted({*lost[f.source.name], *f.lost(taken.get(f.index, []))}) for f in feeds}
 
 
 def whole_from(feeds: list[Feed], lost: dict[str, list[str]], ledger: Ledger) -> int:
@@ -47,21 +58,29 @@ def _bound(strategy: Strategy) -> int:
     return strategy.ceiling if isinstance(strategy, Adaptive) else 0
 
 
-def _taken_before(feeds: list[Feed], state: str) -> dict[int, list[TakenFile]]:
-    """The files that the generation before this one had taken, by source, where it left a state that can be read.
+def _read_before(feeds: list[Feed], aside: str) -> tuple[dict[int, list[TakenFile]], dict[str, list[str]]]:
+    """The files that a state set aside had taken, by source, and the lanes that had lost their beginning then.
 
-    A damaged one is what many start over from: it tells nothing, and must not stop them.
+    A damaged one is what many start over from: it must not stop them, and where it cannot tell its files, every lane may have lost some.
     """
-    aside = states_aside(state)
-    if not aside:
-        return {}
-    files = LocalFiles(aside[-1][1])
-    journal = Journal(files)
+    files = record_files(aside)
     try:
+        journal = Journal(files)
         facts, last = journal.definition(), journal.last()
-        if facts is None or last is None or facts.get("sources") != [feed.source.name for feed in feeds]:
-            return {}
-        notes, batch = SparkNotes(files), last["ledger"]["batch"]
-        return {index: notes.of(place, batch).taken_since(-1) for index, place in places(feeds).items()}
-    except JournalError:
-        return {}
+        if facts is None:
+            return {}, {}
+        missed: dict[str, list[str]] = facts.get("lost", {})
+        if last is None or facts.get("sources") != [feed.source.name for feed in feeds]:
+            return {}, missed
+        return _taken(SparkNotes(files), feeds, last["ledger"]["batch"]), missed
+    except (JournalError, ValueError, KeyError, TypeError):
+        return {}, {feed.source.name: [EVERY_LANE] for feed in feeds if feed.gives_paths}
+
+
+def _taken(notes: SparkNotes, feeds: list[Feed], batch: int) -> dict[int, list[TakenFile]]:
+    """What was taken up to a batch; the end of the input is a batch that Spark knows nothing of."""
+    known = [int(name) for name in notes.files.names("checkpoint/offsets") if name.isdigit()]
+    newest = max((number for number in known if number <= batch), default=-1)
+    if not notes.offsets(newest):
+        raise JournalError(f"Spark's checkpoint does not say how far batch {batch} goes.")
+    return {index: notes.of(place, newest).taken_since(-1) for index, place in places(feeds).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 from eventide.definition.source import Source, ahead, idle, skew
@@ -34,6 +35,8 @@ HARMFUL = {
     "failondataloss": "a gap in the topic must stop the run, or rows would be lost without a word",
 }
 """Options under which a promise could not be kept."""
+EARLIEST = -2
+"""How Spark writes the first offset that there is."""
 
 
 @without_secrets
@@ -59,6 +62,18 @@ class KafkaSource(Source):
     @property
     def needs(self) -> tuple[str, ...]:
         return ("kafka",)
+
+    def begins_with(self, topic: str, partition: int, first: int) -> bool:
+        """Whether a fresh run reads a partition from an offset on: -2 in `starting` is the first that there is, -1 the end."""
+        if any(name.lower().startswith("starting") for name, _ in self.options):
+            return False  # by time: only the broker knows where that is
+        if self.starting.strip().lower() in ("earliest", "latest"):
+            return self.starting.strip().lower() == "earliest"
+        try:
+            said = int(json.loads(self.starting)[topic][str(partition)])
+        except (ValueError, KeyError, TypeError):  # a partition that is not named, or what Spark will refuse
+            return False
+        return said == EARLIEST or 0 <= said <= first
 
     @property
     def beside(self) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable
+from pathlib import Path
 
 from eventide.definition.output import Output
 from eventide.errors import TargetMismatch
 from eventide.sinks.base import Held, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.journal import LocalFiles
+from eventide.state.records import record_files
 from eventide.storage.address import is_local
 from eventide.storage.files import RecordFiles
 
@@ -21,13 +23,9 @@ NONE = -1
 
 
 def states_aside(state: str) -> list[tuple[int, str]]:
-    """The states that starting over has put beside this one, by their generation, oldest first."""
-    if not is_local(state):
-        return []
-    root = LocalFiles(state).root
-    found = root.parent.glob(f"{glob.escape(root.name)}{ASIDE}*")
-    numbered = ((path.name.removeprefix(f"{root.name}{ASIDE}"), str(path)) for path in found)
-    return sorted((int(number), path) for number, path in numbered if number.isdigit())
+    """The states that starting over, or a hand, has put beside this one, by their generation, oldest first."""
+    parent, name = _place(state)
+    return sorted((number, f"{parent}/{name}{ASIDE}{written}") for number, written in _called_after(state))
 
 
 def note_waiting(state: str, generation: int) -> None:
@@ -35,24 +33,44 @@ def note_waiting(state: str, generation: int) -> None:
 
     Late rows and dead letters go by its number from the start: should its state be removed, the next one must not take that number again.
     """
-    if is_local(state):
-        root = LocalFiles(state).root
-        LocalFiles(str(root.parent)).create(f"{root.name}{ASIDE}{generation}{TAKEN}", b"")
+    parent, name = _place(state)
+    if parent:
+        record_files(parent).create(f"{name}{ASIDE}{generation}{TAKEN}", b"")
 
 
 def _taken(state: str) -> list[int]:
     """The generations that waited in states that may be gone."""
-    if not is_local(state):
-        return []
-    root = LocalFiles(state).root
-    found = root.parent.glob(f"{glob.escape(root.name)}{ASIDE}*{TAKEN}")
-    numbers = (path.name.removeprefix(f"{root.name}{ASIDE}").removesuffix(TAKEN) for path in found)
-    return [int(number) for number in numbers if number.isdigit()]
+    return [number for number, _ in _called_after(state, TAKEN)]
+
+
+def _place(state: str) -> tuple[str, str]:
+    """Where a state lies, and its name there; nothing lies beside one that is a whole bucket."""
+    if is_local(state):
+        root = LocalFiles(state).root
+        return str(root.parent), root.name
+    parent, _, name = state.rstrip("/").rpartition("/")
+    return ("", name) if parent.endswith("/") else (parent, name)
+
+
+def _called_after(state: str, ending: str = "") -> list[tuple[int, str]]:
+    """What lies beside a state under its name and a generation: the number, and how it is written."""
+    parent, name = _place(state)
+    if is_local(state):
+        names = [path.name for path in Path(parent).glob(f"{glob.escape(name)}{ASIDE}*{ending}")]
+    else:
+        names = record_files(parent).names("") if parent else []
+    written = [
+        n.removeprefix(f"{name}{ASIDE}").removesuffix(ending)
+        for n in names
+        if n.startswith(f"{name}{ASIDE}") and n.endswith(ending)
+    ]
+    return [(int(number), number) for number in written if number.isdigit()]
 
 
 def noted(files: RecordFiles) -> int:
     """The highest generation that a backfill took from a state."""
-    return max((int(name.removesuffix(".json")) for name in files.names(DIRECTORY)), default=NONE)
+    numbers = (name.removesuffix(".json") for name in files.names(DIRECTORY))
+    return max((int(number) for number in numbers if number.isdigit()), default=NONE)
 
 
 def take(files: RecordFiles, above: int) -> int:
@@ -67,7 +85,7 @@ def of_states(files: RecordFiles, state: str) -> int:
     """The highest generation that this state, those set aside and those that are gone are known to have taken."""
     aside = states_aside(state)
     return max(
-        [noted(files), *_taken(state), *(number for number, _ in aside), *(noted(LocalFiles(path)) for _, path in aside)]
+        [noted(files), *_taken(state), *(number for number, _ in aside), *(noted(record_files(path)) for _, path in aside)]
     )
 
 

@@ -167,6 +167,17 @@ class Journal:
             )
         return self._read(f"journal/{names[-1]}") if names else None
 
+    def generation(self) -> int | None:
+        """Of the state, by any record that can be read: all say the same. For one whose definition is damaged; None: no record tells."""
+        for name in self.files.names("journal"):
+            try:
+                said = (self._read(f"journal/{name}") or {}).get("generation")
+            except JournalError:
+                continue
+            if said is not None:
+                return int(said)
+        return None
+
     @property
     def definitions(self) -> int:
         """The number of the newest record of a definition; 0 where there is none with a number."""

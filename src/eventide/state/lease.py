@@ -139,6 +139,11 @@ class Lease:
             if not self._over.is_set():
                 self._say()
 
+    def move(self, moved: Callable[[], RecordFiles]) -> None:
+        """Go on in the place that the state is moved to; no record is written meanwhile, which would make the old place anew."""
+        with self._writing:
+            self.files = moved()
+
     def _keep(self) -> None:
         """Renew until it is over; a lease that was lost is found by `check`, where the run can stop."""
         while not self._over.wait(BEAT_EVERY):

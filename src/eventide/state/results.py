@@ -10,13 +10,16 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute
 
+from eventide.errors import LossWarning
 from eventide.kernel.arrow_types import small
+from eventide.redaction import warn_of
 from eventide.sinks.base import Span
 from eventide.sinks.ranked import highest, outdated, retracts
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import states_aside
-from eventide.state.journal import Journal, LocalFiles
+from eventide.state.journal import Journal, JournalError
 from eventide.state.ledger import Ledger
+from eventide.state.records import record_files
 from eventide.state.state import committed_files
 from eventide.state.store import Store
 
@@ -113,23 +116,43 @@ class Earlier:
 
 
 def earlier(state: str, output: str) -> Iterator[Earlier]:
-    """The states set aside whose results of an output may stand in sinks that cannot be asked, newest first."""
+    """The states set aside whose results of an output may stand in sinks that cannot be asked, newest first.
+
+    A damaged one is what many start over from: it is passed over, and said to be.
+    """
     for _, path in reversed(states_aside(state)):
-        journal, store = Journal(LocalFiles(path)), Store(path)
-        facts, ledger = journal.definition(), _last_ledger(journal) or Ledger()
-        if facts is None or output not in facts["outputs"]:
+        try:
+            found, replaced_all = _told_from(path, output)
+        except (JournalError, ValueError, KeyError, TypeError) as error:
+            warn_of(
+                f"the state set aside in {path} cannot be read ({error}), so nobody knows what it has told of output {output!r}. A sink that can be "
+                "asked (a table) is not concerned; in any other (Kafka, a webhook, a function) results of that state which no newer one replaces "
+                f"are not retracted. To have them retracted, restore the state in {path} before the next run; to be told no more, move it away.",
+                LossWarning,
+            )
             continue
-        settled = output in ledger.settled
-        if output in facts.get("withheld", ()) and not settled and journal.begun(ledger.batch + 1) is None:
-            continue  # it ended before it had caught up: nobody has seen anything of it
-        files = [*committed_files(store, f"panes/{output}", ledger), *_begun(journal, store, output, ledger.batch + 1)]
-        if files:
-            noted = facts.get("shapes", {}).get(output, facts["outputs"][output])
-            shape = _shape_in(next(store.batches(files[:1])).schema, noted.get("accumulation", ""))
-            results = told_by(store, output, files, shape)
-            yield Earlier(results, noted.get("signature", ""), str(facts.get("window")), facts.get("keys", []))
-        if output in facts.get("withheld", ()) and settled:
-            return  # it took the place of all before it
+        if found is not None:
+            yield found
+        if replaced_all:
+            return
+
+
+def _told_from(path: str, output: str) -> tuple[Earlier | None, bool]:
+    """What a state set aside has told of an output, and whether that took the place of all before it."""
+    journal, store = Journal(record_files(path)), Store(path)
+    facts, ledger = journal.definition(), _last_ledger(journal) or Ledger()
+    if facts is None or output not in facts["outputs"]:
+        return None, False
+    waited, settled = output in facts.get("withheld", ()), output in ledger.settled
+    if waited and not settled and journal.begun(ledger.batch + 1) is None:
+        return None, False  # it ended before it had caught up: nobody has seen anything of it
+    files = [*committed_files(store, f"panes/{output}", ledger), *_begun(journal, store, output, ledger.batch + 1)]
+    if not files:
+        return None, waited and settled
+    noted = facts.get("shapes", {}).get(output, facts["outputs"][output])
+    shape = _shape_in(next(store.batches(files[:1])).schema, noted.get("accumulation", ""))
+    results = told_by(store, output, files, shape)
+    return Earlier(results, noted.get("signature", ""), str(facts.get("window")), facts.get("keys", [])), waited and settled
 
 
 def _begun(journal: Journal, store: Store, output: str, batch: int) -> list[str]:

@@ -131,9 +131,8 @@ class KafkaFeed(Feed):
 
     def lost(self, taken: list[TakenFile]) -> set[str]:
         """The partitions that no longer begin with their first record, or are not read from there."""
-        begins = topic_begins(self.spark, self.source)
-        latest = self.source.starting == "latest"
-        return {_lane(topic, part, self.source) for (topic, part), first in begins.items() if first > 0 or latest}
+        source, begins = self.source, topic_begins(self.spark, self.source)
+        return {_lane(*at, source) for at, first in begins.items() if first > 0 or not source.begins_with(*at, first)}
 
     def in_sight(self) -> dict[tuple[str, int], int]:
         """Where each partition ends; records of an open transaction do not count yet."""
