@@ -68,6 +68,11 @@ def test_jars_go_where_java_keeps_their_classes_and_on_a_cluster_to_the_workers(
     assert there["spark.jars"] == jar and "spark.driver.extraClassPath" not in there
 
 
+def test_a_cache_that_cannot_be_written_costs_time_and_no_run(told: Any, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the cache would be")
+    assert "Archive" not in options(told(record=True))
+
+
 def options(said: dict[str, str]) -> str:
     return said["spark.driver.extraJavaOptions"]
 

@@ -28,7 +28,17 @@ class ClassArchive:
 
     @classmethod
     def of(cls, class_path: list[str]) -> ClassArchive | None:
-        """None where Java cannot do it: before 17, other virtual machines, or with a directory of settings on the class path."""
+        """None where Java cannot do it: before 17, other virtual machines, or with a directory of settings on the class path.
+
+        Nor where there is no place for it: what only saves time stops no run.
+        """
+        try:
+            return cls._of(class_path)
+        except (OSError, RuntimeError):
+            return None
+
+    @classmethod
+    def _of(cls, class_path: list[str]) -> ClassArchive | None:
         import pyspark
 
         home = Path(os.path.realpath(java())).parents[1]
