@@ -96,6 +96,7 @@ def _kept_classes(class_path: list[str], own: str, record: bool) -> str:
     archive = None if is_running or "share" in own.lower() else ClassArchive.of(class_path)
     if archive is None:
         return ""
+    archive.gather()
     _recorded = archive if record and not archive.is_whole else None
     return archive.options(record=record)
 
