@@ -62,11 +62,28 @@ def test_a_driver_whose_workers_are_elsewhere_is_not_hidden_on_loopback(told: An
     monkeypatch.delenv("SPARK_LOCAL_IP")
 
 
-def test_jars_go_where_java_keeps_their_classes_and_on_a_cluster_to_the_workers(told: Any) -> None:
-    jar = f"/opt/{jar_name(SMALL)}"
+def test_jars_go_where_java_keeps_their_classes_and_on_a_cluster_to_the_workers(told: Any, tmp_path: Path) -> None:
+    jar = str(tmp_path / jar_name(SMALL))
+    Path(jar).touch()
     here, there = told([SMALL], jars=[jar]), told([SMALL], jars=[jar], master="spark://here:7077")
     assert here["spark.driver.extraClassPath"] == jar and "spark.jars" not in here
     assert there["spark.jars"] == jar and "spark.driver.extraClassPath" not in there
+
+
+@pytest.mark.parametrize("mine", ["https://repo/mine.jar", "hdfs:///mine.jar", "file:///opt/mine.jar", "/opt/*.jar", "{here}"])
+def test_jars_that_spark_is_told_of_are_left_to_spark(told: Any, tmp_path: Path, mine: str) -> None:
+    ours = tmp_path / jar_name(SMALL)
+    ours.touch()
+    mine = mine.format(here=ours.with_name("mine.jar"))
+    ours.with_name("mine.jar").touch()
+    said = told([SMALL], jars=[str(ours)], conf={"spark.jars": mine, "spark.driver.extraClassPath": "/opt/first.jar"})
+    assert said["spark.jars"] == f"{mine},{ours}", "one on the class path would not see those that Spark loads"
+    assert said["spark.driver.extraClassPath"] == "/opt/first.jar"
+
+
+def test_jars_of_ours_that_are_no_files_here_are_for_spark_to_find(told: Any) -> None:
+    said = told(jars=["https://repo/mine.jar", "/opt/*.jar"])
+    assert said["spark.jars"] == "https://repo/mine.jar,/opt/*.jar" and "spark.driver.extraClassPath" not in said
 
 
 def test_a_cache_that_cannot_be_written_costs_time_and_no_run(told: Any, tmp_path: Path) -> None:
