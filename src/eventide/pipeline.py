@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from eventide.definition import pipeline as definition
 from eventide.definition.output import Output
@@ -14,8 +14,11 @@ from eventide.definition.pipeline import Settings, warn_of_idleness
 from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
-    from eventide.engine.backfill import Backfill
+    from pyspark.sql import DataFrame, SparkSession
+
+    from eventide.engine.backfill import Backfill, PlaceColumns
     from eventide.engine.handle import Handle
+    from eventide.engine.report import BatchReport
     from eventide.lateness.measured import Lateness
 
 # The verbs import what they need when they are called: a definition alone starts neither Spark nor the engine.
@@ -62,13 +65,26 @@ class Pipeline(definition.Pipeline):
 
         return packages_of(self.sources, (self.state, self.archive))
 
-    def start(self, spark: Any = None, *, interval: str = "1 second", on_progress: Any = None) -> Handle:
+    def start(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        interval: str = "1 second",
+        on_progress: Callable[[BatchReport], None] | None = None,
+    ) -> Handle:
         """Start it in the background; a quiet stream still closes its windows."""
         from eventide.engine.handle import Handle
 
         return Handle.start(self, spark, interval=interval, on_progress=on_progress)
 
-    def run(self, spark: Any = None, *, available_now: bool = True, drain: bool = False, on_progress: Any = None) -> Handle:
+    def run(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        available_now: bool = True,
+        drain: bool = False,
+        on_progress: Callable[[BatchReport], None] | None = None,
+    ) -> Handle:
         """Run until everything that is there has been read (or, with available_now=False, until it is stopped).
 
         With `drain` nothing comes after it: every window is closed, and the state is finished.
@@ -86,12 +102,12 @@ class Pipeline(definition.Pipeline):
 
     def backfill(
         self,
-        history: Any = None,
-        spark: Any = None,
+        history: DataFrame | dict[str, DataFrame] | None = None,
+        spark: SparkSession | None = None,
         *,
         state: str | None = None,
         deliver: bool | Sequence[str] = False,
-        **columns: Any,
+        **columns: Unpack[PlaceColumns],
     ) -> Backfill[Pipeline]:
         """The same definition over history (by default the archive), as one batch: the answers of the live run, late rows included.
 
@@ -104,25 +120,25 @@ class Pipeline(definition.Pipeline):
             self, history, spark, state or tempfile.mkdtemp(prefix="eventide-backfill-"), deliver=deliver, **columns
         )
 
-    def panes(self, spark: Any, output: str | None = None) -> Any:
+    def panes(self, spark: SparkSession, output: str | None = None) -> DataFrame:
         """Every emission of an output as a DataFrame."""
         from eventide.engine.tables import panes
 
         return panes(self, spark, self.output(output))
 
-    def late(self, spark: Any, output: str | None = None) -> Any:
+    def late(self, spark: SparkSession, output: str | None = None) -> DataFrame:
         """The rows that an output refused and kept, with what they missed."""
         from eventide.engine.tables import late
 
         return late(self, spark, self.output(output))
 
-    def dead_letters(self, spark: Any) -> Any:
+    def dead_letters(self, spark: SparkSession) -> DataFrame:
         """The records that could not be read, each with its reason, its bytes and its place."""
         from eventide.engine.tables import dead_letters
 
         return dead_letters(self, spark)
 
-    def archived(self, spark: Any) -> Any:
+    def archived(self, spark: SparkSession) -> DataFrame:
         """Every event as it arrived, with its place, as a DataFrame."""
         from eventide.engine.tables import archived
 
@@ -134,13 +150,19 @@ class Pipeline(definition.Pipeline):
 
         return read_lateness(self)
 
-    def past_lateness(self, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any) -> Lateness:
+    def past_lateness(
+        self,
+        by: Sequence[str] = (),
+        history: DataFrame | dict[str, DataFrame] | None = None,
+        spark: SparkSession | None = None,
+        **columns: Unpack[PlaceColumns],
+    ) -> Lateness:
         """The same over history (by default the archive), by any columns: for a run that did not measure itself, or not by these."""
         from eventide.tuning.past import past_lateness
 
         return past_lateness(self, by, history, spark, **columns)
 
-    def windows(self, spark: Any) -> Any:
+    def windows(self, spark: SparkSession) -> DataFrame:
         """Every window known: open, closed (and when), or final."""
         from eventide.engine.tables import windows
 

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
 
-from crash_driver import Here, Listed
+from crash_driver import Here, Listed, note
 from test_handle import Query
 
 from eventide.cli import run as command
@@ -32,7 +32,9 @@ def start(run: Any, *, available_now: bool = False, interval: str = "1 second") 
         elif number >= len(files):
             run.query.isActive = False
         else:
-            run._on_batch(Listed([(str(files[number]), files[number].stat().st_mtime_ns // 1_000_000 * 1000)]), number)
+            listed = [(str(files[number]), files[number].stat().st_mtime_ns // 1_000_000 * 1000)]
+            note(Path(run.state), number, listed)
+            run._on_batch(Listed(listed), number)
 
     run.query = Query(batch)
     return run.query

@@ -37,7 +37,7 @@ def test_each_source_has_a_line_of_its_own(tmp_path: Path) -> None:
     run.open()
     run.batch(Listed(list(landed.values()), [0, 1]), 0)
     run.close()
-    board = Board(pipeline)
+    board = Board()
     board.take(said[-1])
     sensors, gates = said[-1].sources
     assert (sensors.rows, sensors.late, gates.rows, gates.late) == (5, 1, 3, 0)

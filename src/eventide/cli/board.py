@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -17,7 +17,7 @@ from eventide.model.time import show_instant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eventide.engine.report import BatchReport
+    from eventide.engine.report import BatchReport, SourceProgress
 
 PLAIN_EVERY = 1.0
 """Seconds between two reports where each report is a new line."""
@@ -53,8 +53,7 @@ def shown(console: Console, board: Board) -> Iterator[Callable[[BatchReport], No
 class Board:
     """The lines of a run: one for each source, and with several sources one for W."""
 
-    def __init__(self, pipeline: Any) -> None:
-        self.pipeline = pipeline
+    def __init__(self) -> None:
         self.progress: BatchReport | None = None
         self.since = time.monotonic()
         self.rates: dict[str, float] = {}
@@ -83,7 +82,7 @@ class Board:
             lines.append("  ".join(["all together", f"watermark {_clock(progress.watermark)}", *held]))
         return "\n".join(lines)
 
-    def _line(self, source: Any) -> str:
+    def _line(self, source: SourceProgress) -> str:
         progress = self.progress
         assert progress is not None
         parts = [source.name, f"watermark {_clock(source.watermark)}"]
@@ -93,7 +92,7 @@ class Board:
         return "  ".join([*parts, f"late {source.late / max(1, source.rows):.1%}"])
 
 
-def _lane(source: Any) -> str:
+def _lane(source: SourceProgress) -> str:
     """The lane that holds a source's watermark, on the line that begins with the source's name."""
     lane = str(source.holder).removeprefix(f"{source.name}/")
     return f"lane {lane}" if lane.isdigit() else lane

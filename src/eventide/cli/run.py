@@ -136,7 +136,7 @@ class Watched:
             from eventide.engine.handle import Handle
 
             self.signals.take()
-        with shown(self.console, Board(pipeline)) as show:
+        with shown(self.console, Board()) as show:
             try:
                 self.handle = Handle.start(pipeline, spark, on_progress=show, **self.how)
                 self._wait(self.handle)

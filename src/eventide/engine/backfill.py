@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
@@ -43,6 +43,14 @@ class Backfill(Generic[Defined]):
     pipeline: Defined
     rows: dict[str, int]
     outputs: dict[str, dict[str, int]]
+
+
+class PlaceColumns(TypedDict, total=False):
+    """The columns of a history that say where and when a row arrived; a verb hands them on to `backfill`."""
+
+    arrival: str | None
+    lane: str | None
+    offset: str | None
 
 
 def backfill(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.definition.pipeline import Pipeline
+from eventide.engine.feeds.feed import Sight
 from eventide.engine.gate import TOLD
 from eventide.engine.report import BatchReport
 from eventide.engine.run import Run
@@ -34,7 +35,7 @@ class Handle:
     query: StreamingQuery | None
     """Spark's query; None where nothing but the end of the input is left to be delivered."""
     drain: bool = False
-    seen: dict[int, Any] = field(default_factory=dict)
+    seen: dict[int, Sight] = field(default_factory=dict)
     """What there was to be read of each source when the query was started, where the input ends with it."""
     _closing: threading.RLock = field(default_factory=threading.RLock, repr=False)
     _closed: bool = False

@@ -26,6 +26,7 @@ from eventide.engine.changes import (
     refuse_older,
     refuse_unfinished,
 )
+from eventide.engine.feeds.feed import Sight
 from eventide.engine.feeds.frame import warn_of_batches
 from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.observer import tell
@@ -212,11 +213,11 @@ class Run:
         refuse_unfinished(drain, self.state)
         return True
 
-    def in_sight(self) -> dict[int, Any]:
+    def in_sight(self) -> dict[int, Sight]:
         """What there is to be read of each source now."""
         return {feed.index: feed.in_sight() for feed in self.feeds}
 
-    def unread(self, seen: dict[int, Any]) -> list[str]:
+    def unread(self, seen: dict[int, Sight]) -> list[str]:
         """The sources of which not all that was in sight has been read in the committed batches."""
         where = places(self.feeds)
         noted = {feed.index: self.notes.of(where.get(feed.index), self.ledger.batch) for feed in self.feeds}

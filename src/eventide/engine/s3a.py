@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from eventide.engine.java import SparkUnavailable
-from eventide.engine.spark_compat import connector, is_class
+from eventide.engine.spark_compat import Java, connector, is_class
 from eventide.storage.address import scheme_of
 from eventide.storage.objects import s3_endpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 WHOLE_OR_NOT = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 """Writes a file of the checkpoint in one request; Spark's own way writes another one, copies it and removes it."""
 
 
-def spark_address(spark: Any, address: str) -> str:
+def spark_address(spark: SparkSession, address: str) -> str:
     """An address as this session reaches it: s3 is s3a, unless the session has a file system of that name (EMR's has)."""
     if scheme_of(address) != "s3" or spark._jsc.hadoopConfiguration().get("fs.s3.impl") is not None:
         return address
     return f"s3a://{address.partition('://')[2]}"
 
 
-def refuse_without_s3a(spark: Any, address: str) -> None:
+def refuse_without_s3a(spark: SparkSession, address: str) -> None:
     """Stop before the query does, if its checkpoint is to be where this session cannot write."""
-    if scheme_of(spark_address(spark, address)) == "s3a" and not is_class(spark._jvm.org.apache.hadoop.fs.s3a.S3AFileSystem):
+    if scheme_of(spark_address(spark, address)) != "s3a":
+        return
+    jvm: Java = spark._jvm
+    if not is_class(jvm.org.apache.hadoop.fs.s3a.S3AFileSystem):
         raise SparkUnavailable(
             f"Spark keeps its checkpoint in {address}, and this session has no jars for S3. Make it with them: spark-submit --packages "
             f"{','.join(connector('s3'))}; sessions that Eventide makes have them."

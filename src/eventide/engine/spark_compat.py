@@ -5,12 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from eventide.definition.source import Source
 from eventide.engine.java import SparkUnavailable
 from eventide.errors import DefinitionError, EventideError
 from eventide.storage.address import scheme_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 Java = Any
 """An object of the JVM, as py4j hands it over: Python knows nothing of its type."""
@@ -119,10 +124,10 @@ PROVIDERS = {"kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider", "delt
 """A class of each connector, by which it is known to be there."""
 
 
-def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
+def refuse_without(spark: SparkSession, sources: Iterable[Source]) -> None:
     """Stop where a session lacks the connectors that sources need, and say what brings them."""
     for name in _needs(sources):
-        found = spark._jvm
+        found: Java = spark._jvm
         for part in PROVIDERS[name].split("."):
             found = getattr(found, part)
         if not is_class(found):
@@ -132,7 +137,7 @@ def refuse_without(spark: Any, sources: Iterable[Source]) -> None:
             )
 
 
-def refuse_offset_format(spark: Any) -> None:
+def refuse_offset_format(spark: SparkSession) -> None:
     """Spark 4.2 and later can note how far a batch goes by the names of sources; we read it by their order, and say so before it is written."""
     asked = spark.conf.get(OFFSET_FORMAT, "1")
     if asked != "1":
@@ -145,7 +150,7 @@ def refuse_offset_format(spark: Any) -> None:
 OFFSET_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
 
 
-def arrow_schema(spark_schema: Any) -> Any:
+def arrow_schema(spark_schema: StructType) -> pa.Schema:
     """Spark's columns as Arrow's. From 4.2 on a zone must be named, since sessions have one."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -153,26 +158,26 @@ def arrow_schema(spark_schema: Any) -> Any:
     return to_arrow_schema(spark_schema, **zone)
 
 
-def parse_ddl(text: str) -> Any:
+def parse_ddl(text: str) -> StructType:
     """A DDL text as a Spark schema; 3.5 has only the function beneath."""
     from pyspark.sql import types
 
     try:
         if hasattr(types.StructType, "fromDDL"):
-            return types.StructType.fromDDL(text)
-        return types._parse_datatype_string(text)
+            return cast("StructType", types.StructType.fromDDL(text))  # Spark promises no more than some type
+        return cast("StructType", types._parse_datatype_string(text))
     except Exception as error:
         raise DefinitionError(f"the schema {text!r} is not Spark DDL: {str(error).splitlines()[0]}") from error
 
 
-def is_class(found: Any) -> bool:
+def is_class(found: Java) -> bool:
     """Whether py4j has found a class of the JVM's: for any other name it makes up a package."""
     from py4j.java_gateway import JavaClass
 
     return isinstance(found, JavaClass)
 
 
-def checkpoint_files(jvm: Any, path: Any, configuration: Any) -> Any:
+def checkpoint_files(jvm: Java, path: Java, configuration: Java) -> Java:
     """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
     streaming = jvm.org.apache.spark.sql.execution.streaming
     for place in (streaming, streaming.checkpointing):

@@ -13,10 +13,13 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING
 from zipimport import zipimporter
 
 from eventide.engine.java import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NEEDED = ("polars", "pyarrow", "eventide")
 
@@ -32,13 +35,13 @@ def ready_for_the_next() -> None:
         gc.freeze()  # modules stay as long as the worker does; nobody need look at them again
 
 
-def prepared_workers(spark: Any) -> Callable[[], None]:
+def prepared_workers(spark: SparkSession) -> Callable[[], None]:
     """See to it that workers are able; what is given says so, or raises why they are not.
 
     On this machine, with this Python, it goes on beside what else a run begins with, and every worker imports what its first task needs.
     """
     context = spark.sparkContext
-    if not context.master.startswith("local[") or context.pythonExec != sys.executable:
+    if not str(context.master).startswith("local[") or context.pythonExec != sys.executable:
         check_workers(spark)
         return lambda: None
     done: Future[None] = Future()
@@ -54,7 +57,7 @@ def prepared_workers(spark: Any) -> Callable[[], None]:
     return done.result
 
 
-def check_workers(spark: Any, workers: int = 0) -> None:
+def check_workers(spark: SparkSession, workers: int = 0) -> None:
     """Have one task say what Python it runs on, before a batch dies of it, and so many make ready; asked once for each session."""
     context = spark.sparkContext
     if context.applicationId in _checked:

@@ -27,7 +27,7 @@ Clocks = Callable[[LaneId], Iterable[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
-class Places:
+class PlaceColumns:
     """Positions as columns, in order; lanes by their place among all of them, the end of an instant after all."""
 
     arrival: Times
@@ -35,7 +35,7 @@ class Places:
     offset: Times
 
     @classmethod
-    def of(cls, rows: pl.DataFrame, lanes: Sequence[LaneId]) -> Places:
+    def of(cls, rows: pl.DataFrame, lanes: Sequence[LaneId]) -> PlaceColumns:
         """Of rows that are sorted by position."""
         known = pl.DataFrame(
             {SOURCE: [lane[0] for lane in lanes], LANE: [lane[1] for lane in lanes], "__place": range(len(lanes))},
@@ -69,7 +69,7 @@ def watermark_before(
 ) -> Times:
     """W as it stood before each row, UNSEEN while undefined; rows are sorted by position, floors are W at places from which on it is at least that."""
     lanes = [one.lane for one in counted]
-    places = Places.of(rows, lanes)
+    places = PlaceColumns.of(rows, lanes)
     least, known = np.full(len(rows), MAX_TIME, dtype=np.int64), np.ones(len(rows), dtype=bool)
     anyone = np.zeros(len(rows), dtype=bool)
     for place, one in enumerate(counted):

@@ -7,7 +7,8 @@ the batch's number: files of an earlier try are never entered, and what a crash 
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +17,10 @@ from eventide.sinks.libraries import need
 from eventide.state.archive import NO_DAY, ArchivedFile, by_name, files_of
 from eventide.state.ledger import Ledger
 from eventide.storage.files import data_files
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction
 
 DAYS = ("arrival_day", "event_day")
 
@@ -54,7 +59,7 @@ def _footer(file: ArchivedFile) -> tuple[pa.Schema, int, int]:
         return opened.schema_arrow.remove_metadata(), opened.metadata.num_rows, body.size()
 
 
-def _widen(deltalake: Any, table: Any, schema: pa.Schema) -> None:
+def _widen(deltalake: ModuleType, table: DeltaTable, schema: pa.Schema) -> None:
     """Columns that came later are added to the table."""
     have = {field.name for field in table.schema().fields}
     added = [field for field in deltalake.Schema.from_arrow(schema).fields if field.name not in have]
@@ -62,7 +67,7 @@ def _widen(deltalake: Any, table: Any, schema: pa.Schema) -> None:
         table.alter.add_columns(added)
 
 
-def _action(deltalake: Any, file: ArchivedFile, rows: int, size: int) -> Any:
+def _action(deltalake: ModuleType, file: ArchivedFile, rows: int, size: int) -> AddAction:
     days = dict(part.split("=", 1) for part in file.path.split("/")[:-1])
     values = {name: None if days[name] == NO_DAY else days[name] for name in DAYS}
     return deltalake.transaction.AddAction(file.path, size, values, 0, True, json.dumps({"numRecords": rows}))

@@ -119,7 +119,7 @@ class Lease:
             except Exception:  # noqa: S112 (storage that is down now: the next beat tries again, and `check` speaks where it matters)
                 continue
 
-    def _say(self, **more: Any) -> None:
+    def _say(self, **more: bool) -> None:
         before = self._path
         self.beat += 1
         self.files.create(self._path, self._body(**more))
@@ -130,7 +130,7 @@ class Lease:
     def _path(self) -> str:
         return f"{DIRECTORY}/{self.number:08d}-{self.beat:08d}.json"
 
-    def _body(self, **more: Any) -> bytes:
+    def _body(self, **more: bool) -> bytes:
         facts = {"holder": self.holder, "pid": os.getpid(), "start": _start_time(os.getpid()), "host": socket.gethostname()}
         return json.dumps({**facts, "machine": _machine(), "alone": self.alone, "renewed": time.time(), **more}).encode()
 

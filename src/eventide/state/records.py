@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from eventide.engine.spark_compat import Java, checkpoint_files
 from eventide.errors import StoreError
@@ -10,11 +10,14 @@ from eventide.state.journal import LocalFiles
 from eventide.storage.address import OBJECT_STORES, is_local, scheme_of
 from eventide.storage.files import RecordFiles, prove
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 HADOOP = ("hdfs", "viewfs", "ofs", "o3fs", "maprfs")
 """File systems on which a file gets its name by a rename that only one of two can win."""
 
 
-def record_files(root: str, spark: Any = None) -> RecordFiles:
+def record_files(root: str, spark: SparkSession | None = None) -> RecordFiles:
     """The records of a state directory; one on a Hadoop file system is reached through a session, by default the one that runs."""
     scheme = scheme_of(root)
     if not scheme:
@@ -33,7 +36,7 @@ def record_files(root: str, spark: Any = None) -> RecordFiles:
     return HadoopFiles(root, spark or SparkSession.active())
 
 
-def proven_files(root: str, spark: Any) -> RecordFiles:
+def proven_files(root: str, spark: SparkSession | None) -> RecordFiles:
     """The records of a state directory that a run is about to write, once it is known that the place keeps them as they are written."""
     files = record_files(root, spark)
     if isinstance(files, HadoopFiles):
@@ -46,9 +49,9 @@ def proven_files(root: str, spark: Any) -> RecordFiles:
 class HadoopFiles:
     """Written by the same means by which Spark writes its own checkpoints: whole, or not at all."""
 
-    def __init__(self, root: str, spark: Any) -> None:
+    def __init__(self, root: str, spark: SparkSession) -> None:
         self.root = root.rstrip("/")
-        self._jvm = spark._jvm
+        self._jvm: Java = spark._jvm
         configuration = spark._jsc.hadoopConfiguration()
         self._files = checkpoint_files(self._jvm, self._path(""), configuration)
 

@@ -6,15 +6,22 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 from eventide.definition.pipeline import Pipeline
-from eventide.engine.backfill import backfill, without_sinks
+from eventide.engine.backfill import PlaceColumns, backfill, without_sinks
 from eventide.lateness.measured import Lateness, read_lateness
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def past_lateness(
-    pipeline: Pipeline, by: Sequence[str] = (), history: Any = None, spark: Any = None, **columns: Any
+    pipeline: Pipeline,
+    by: Sequence[str] = (),
+    history: DataFrame | dict[str, DataFrame] | None = None,
+    spark: SparkSession | None = None,
+    **columns: Unpack[PlaceColumns],
 ) -> Lateness:
     """What the pipeline would have measured of its past; nothing is delivered anywhere."""
     bare = replace(pipeline, outputs=without_sinks(pipeline.outputs), dead_letter_sink=None, measure=tuple(by))

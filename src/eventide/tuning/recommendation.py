@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import datasketches as ds
 import numpy as np
 import polars as pl
 
+from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.model.time import show_duration
@@ -90,7 +90,7 @@ class Tuning:
     answer: Answer
     targets: tuple[float, float] = (0.99, 0.999)
     names: Sequence[str] = field(default_factory=lambda: ["source"])
-    pipeline: Any = None
+    pipeline: Pipeline | None = None
     """Whose policies the recommendation is for, if it is for a pipeline's."""
 
     def __post_init__(self) -> None:

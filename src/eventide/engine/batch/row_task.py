@@ -53,7 +53,7 @@ class RowScan:
         yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["line"])
 
     def _chunk(self, lane: LaneId, rows: pl.DataFrame, scanner: LaneScanner) -> pl.DataFrame:
-        """Places for rows that have none: the batch's clock as arrival, the order of coming as offset."""
+        """PlaceColumns for rows that have none: the batch's clock as arrival, the order of coming as offset."""
         next_offset = scanner.carry.last_offset + 1
         rows = rows.drop(SOURCE, LANE).with_columns(
             pl.col(ARRIVAL).fill_null(self.clock),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -37,23 +37,23 @@ def rows_of(table: pa.Table) -> pl.DataFrame:
     return frame.with_columns(known)
 
 
-Broken = tuple[Any, dict[int, str]]
+Broken: TypeAlias = "tuple[pa.Array[Any], dict[int, str]]"
 """A column with its texts as bytes, and the rows whose values break its type, with what is wrong."""
 
 
-def _broken(column: Any) -> Broken | None:
+def _broken(column: pa.ChunkedArray[Any]) -> Broken | None:
     try:
         column.validate(full=True)
         return None
     except pa.ArrowInvalid:
-        whole: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        whole = whole.dictionary_decode() if kinds.is_dictionary(whole.type) else whole
+        whole = column.combine_chunks()
+        whole = whole.dictionary_decode() if isinstance(whole, pa.DictionaryArray) else whole
         rows: dict[int, str] = {}
         _search(whole, 0, rows)
         return whole.cast(_as_bytes(whole.type)), rows
 
 
-def _search(array: Any, start: int, rows: dict[int, str]) -> None:
+def _search(array: pa.Array[Any], start: int, rows: dict[int, str]) -> None:
     """By halves; parts are copied, because a slice shares what is broken in its neighbours."""
     try:
         array.take(pa.array(range(len(array)), pa.int64())).validate(full=True)
@@ -66,7 +66,7 @@ def _search(array: Any, start: int, rows: dict[int, str]) -> None:
         _search(array[half:], start + half, rows)
 
 
-def _without(column: Any, broken: Broken) -> Any:
+def _without(column: pa.ChunkedArray[Any], broken: Broken) -> pa.ChunkedArray[Any]:
     """The column, null where its values are broken."""
     if kinds.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -74,7 +74,7 @@ def _without(column: Any, broken: Broken) -> Any:
     return pc.take(column, places)
 
 
-def _as_bytes(kind: Any) -> pa.DataType:
+def _as_bytes(kind: pa.DataType) -> pa.DataType:
     """The same type with bytes for texts, at any depth."""
     if kinds.is_string(kind):
         return pa.binary()

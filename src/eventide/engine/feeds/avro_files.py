@@ -10,10 +10,11 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any, cast
 
 import polars as pl
 
+from eventide.engine.feeds.avro_kinds import Parsed
 from eventide.engine.feeds.columnar import fitter, frame_of
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.typed_columns import declared
@@ -44,7 +45,7 @@ class Part:
     blocks: bytes
     records: int
 
-    def stream(self, schema: Any) -> io.BytesIO:
+    def stream(self, schema: Parsed) -> io.BytesIO:
         """Its bytes, under a schema that reads them."""
         import fastavro
 
@@ -54,7 +55,7 @@ class Part:
         return io.BytesIO(out.getvalue() + self.blocks)
 
 
-def avro_frames(stream: Any, reading: Reading) -> Iterator[pl.DataFrame]:
+def avro_frames(stream: IO[bytes], reading: Reading) -> Iterator[pl.DataFrame]:
     """The records of a container as columns, with the reason for each that cannot be read; a broken container is a ValueError."""
     header = _header(stream)
     schema = json.loads(header["meta"]["avro.schema"])
@@ -64,11 +65,11 @@ def avro_frames(stream: Any, reading: Reading) -> Iterator[pl.DataFrame]:
         yield _one_by_one(part, schema, reading) if found is None else found
 
 
-def _header(stream: Any) -> dict[str, Any]:
+def _header(stream: IO[bytes]) -> dict[str, Any]:
     import fastavro  # only here: workers that read no Avro need not wait for it
 
     try:
-        header: Any = fastavro.schemaless_reader(stream, HEADER, None)
+        header = cast(dict[str, Any], fastavro.schemaless_reader(stream, HEADER, None))
         assert header["magic"] == MAGIC
         fastavro.parse_schema(json.loads(header["meta"]["avro.schema"]))
     except OSError:
@@ -78,7 +79,7 @@ def _header(stream: Any) -> dict[str, Any]:
     return dict(header)
 
 
-def _parts(stream: Any, header: dict[str, Any]) -> Iterator[Part]:
+def _parts(stream: IO[bytes], header: dict[str, Any]) -> Iterator[Part]:
     blocks, size, records = [], 0, 0
     while (count := _long(stream)) is not None:
         length = _long(stream)
@@ -96,7 +97,7 @@ def _parts(stream: Any, header: dict[str, Any]) -> Iterator[Part]:
         yield Part(header, b"".join(blocks), records)
 
 
-def _long(stream: Any) -> int | None:
+def _long(stream: IO[bytes]) -> int | None:
     """A number as Avro writes it; None at the end of the file."""
     number: int = 0
     shift = 0
@@ -120,7 +121,7 @@ def _varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def _is_plain(schema: Any) -> bool:
+def _is_plain(schema: Parsed) -> bool:
     return (
         isinstance(schema, dict)
         and schema.get("type") == "record"
@@ -128,7 +129,7 @@ def _is_plain(schema: Any) -> bool:
     )
 
 
-def _plain_field(kind: Any) -> bool:
+def _plain_field(kind: Parsed) -> bool:
     if isinstance(kind, list):
         return (
             len(kind) == 2 and "null" in kind and all(one == "null" or _plain_field(one) for one in kind) and kind[0] != kind[1]
@@ -139,7 +140,7 @@ def _plain_field(kind: Any) -> bool:
     return kind in PLAIN
 
 
-def _together(part: Part, schema: Any, reading: Reading) -> pl.DataFrame | None:
+def _together(part: Part, schema: Parsed, reading: Reading) -> pl.DataFrame | None:
     """All records as columns; None where that could change one of them, or what becomes of it."""
     try:
         frame = pl.read_avro(part.stream(schema))
@@ -160,7 +161,7 @@ def _same_family(given: pl.DataType, kind: pl.DataType) -> bool:
     return given == kind or instants or (given.is_integer() and kind.is_integer())
 
 
-def _one_by_one(part: Part, schema: Any, reading: Reading) -> pl.DataFrame:
+def _one_by_one(part: Part, schema: Parsed, reading: Reading) -> pl.DataFrame:
     read = fitter(reading.kinds, reading.times)
     rows: list[list[Any] | None] = []
     reasons: list[str | None] = []
@@ -179,7 +180,7 @@ def _one_by_one(part: Part, schema: Any, reading: Reading) -> pl.DataFrame:
     return frame_of(rows, reading.kinds, reasons).with_columns(pl.Series(RAW, raw, dtype=pl.Binary))
 
 
-def _records(part: Part, schema: Any) -> Iterator[Any]:
+def _records(part: Part, schema: Parsed) -> Iterator[Any]:
     """Whatever the reader of records stumbles over is the file's fault."""
     import fastavro
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PATH, MODIFIED, SIZE = "__path", "__modified", "__size"
+Sight = Any
+"""What a source has in sight: each kind notes it in a form of its own, and is given back only what it noted itself."""
 EVERY_LANE = "*"
 """Stands for all lanes of a source, where nobody can tell which of them have lost rows."""
 
@@ -104,11 +106,11 @@ class Feed(ABC):
         """Lanes whose first rows can no longer be read; `taken` are the files that an earlier generation had read."""
 
     @abstractmethod
-    def in_sight(self) -> Any:
+    def in_sight(self) -> Sight:
         """What there is to be read now, noted before a run whose input ends with it."""
 
     @abstractmethod
-    def has_read(self, seen: Any, noted: Noted) -> bool:
+    def has_read(self, seen: Sight, noted: Noted) -> bool:
         """Whether all that was in sight then has been read in the batches up to one; what is gone since cannot be."""
 
     def check_same(self, memory: dict[str, Any]) -> None:

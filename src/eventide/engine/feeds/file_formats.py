@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -57,7 +57,7 @@ def csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.Data
 def avro(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
     """Records of an Avro container, decoded."""
     with files.open_input_stream(path) as stream:
-        yield from avro_frames(stream, reading)
+        yield from avro_frames(cast(IO[bytes], stream), reading)  # it reads as one, which its stubs do not say
 
 
 def _lines(files: pafs.FileSystem, path: str) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -106,10 +106,10 @@ class _Records:
 
     def _together(self, records: pl.Series) -> pl.DataFrame | None:
         """All records as Arrow reads them; None unless each of them is one object whose values all fit."""
-        array: Any = records.to_arrow().cast(pa.large_binary())
+        array = records.to_arrow().cast(pa.large_binary())
         if array.nbytes > MOST_BYTES and len(array) > FEW:
             return None
-        text = b"\n".join(array.to_pylist())
+        text = b"\n".join(cast(list[bytes], array.to_pylist()))  # records that begin with a brace: none is null
         if self.decimals and ABSURD.search(text):
             return None
         body = io.BytesIO(text)

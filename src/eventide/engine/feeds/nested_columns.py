@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -38,12 +38,12 @@ def lost(made: pl.Series, column: pl.Series) -> pl.Series:
 
 
 def _list(column: pl.Series, inner: pl.DataType, each: Each) -> pl.Series:
-    array: Any = column.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    array = cast("pa.LargeListArray[Any]", _arrow(column))
     values = pl.Series(array.flatten())
     made = each(values, inner)
     rows = pl.Series(pc.list_parent_indices(array)).filter(lost(made, values))
     ends = column.list.len().fill_null(0).cast(pl.Int64).cum_sum()
-    offsets: Any = pa.concat_arrays([pa.array([0], pa.int64()), ends.to_arrow()])
+    offsets = cast(pa.Int64Array, pa.concat_arrays([pa.array([0], pa.int64()), ends.to_arrow()]))
     absent = column.is_null() | pl.int_range(len(column), eager=True).is_in(rows.unique().cast(pl.Int64).to_list())
     built = pa.LargeListArray.from_arrays(offsets, _arrow(made), mask=_arrow(absent))
     return pl.Series(column.name, built, dtype=pl.List(inner))
@@ -62,5 +62,5 @@ def _struct(column: pl.Series, kind: pl.Struct, each: Each) -> pl.Series:
     return pl.Series(column.name, built, dtype=kind)
 
 
-def _arrow(column: pl.Series) -> Any:
+def _arrow(column: pl.Series) -> pa.Array[Any]:
     return column.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())

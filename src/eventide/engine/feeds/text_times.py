@@ -50,7 +50,7 @@ class Times:
     def _read(self, texts: pl.Series) -> pl.Series:
         if self.form is not None:
             texts = iso_texts(texts, time_form(self.form))
-        column: Any = texts.to_arrow().cast(pa.string())
+        column = texts.to_arrow().cast(pa.string())
         first = next((text for text in texts.head(FEW) if text is not None), "")
         zone = "UTC" if re.search(ZONED, first, re.ASCII) else None  # of all texts or of none, as a rule
         try:
@@ -59,7 +59,7 @@ class Times:
         except pa.ArrowInvalid:
             pass
         column = pc.replace_substring_regex(column, FINER, r"\1\2")
-        zoned: Any = pc.fill_null(pc.match_substring_regex(column, ZONED), False)
+        zoned = pc.match_substring_regex(column, ZONED).fill_null(False)
         said = in_halves(pc.if_else(zoned, column, None), lambda part: pc.cast(part, pa.timestamp("us", "UTC")))
         local = in_halves(pc.if_else(zoned, None, column), lambda part: pc.cast(part, pa.timestamp("us")))
         return pl.select(pl.coalesce(pl.lit(_series(said)), pl.lit(self.placed(_series(local))))).to_series()
@@ -99,7 +99,7 @@ def _dated(instants: pl.Series) -> pl.Series:
     )
 
 
-def in_halves(values: Any, cast: Callable[[Any], Any]) -> Any:
+def in_halves(values: pa.Array[Any], cast: Callable[[pa.Array[Any]], pa.Array[Any]]) -> pa.Array[Any]:
     """An Arrow array cast at once where it can be, null where it cannot; a bad value costs a few casts of its neighbours, not of all."""
     try:
         return cast(values)
@@ -110,7 +110,7 @@ def in_halves(values: Any, cast: Callable[[Any], Any]) -> Any:
     return pa.nulls(1, cast(values[:0]).type)
 
 
-def _series(column: Any) -> pl.Series:
+def _series(column: pa.Array[Any]) -> pl.Series:
     found = pl.from_arrow(column)
     assert isinstance(found, pl.Series)
     return found
