@@ -132,11 +132,17 @@ def test_an_archive_whose_jvm_was_killed_as_it_wrote_is_never_taken_over(told: A
 def test_archives_that_nobody_has_taken_over_for_a_month_are_removed(told: Any, archive: ClassArchive) -> None:
     month = 30 * 24 * 3600
     ours, other, young = (archive.file, *(archive.file.with_name(f"{name}.jsa") for name in ("other", "young")))
-    for file, age in ((ours, month - 60), (other, month + 60), (young, month - 60)):
+    for file, age in ((ours, month + 60), (other, month + 60), (young, month - 60)):
         file.write_text("whole")
         os.utime(file, (0, time.time() - age))
     assert "SharedArchiveFile" in options(told())
-    assert not other.exists() and young.exists() and time.time() - ours.stat().st_mtime < 60, "what is in use stays"
+    assert not other.exists() and young.exists() and time.time() - ours.stat().st_mtime < 60, "what is taken over now stays"
+
+
+def test_a_cache_that_is_removed_meanwhile_stops_no_run(archive: ClassArchive) -> None:
+    archive.file.parent.rmdir()
+    archive.gather()
+    assert archive.options(record=True) == ""
 
 
 def test_a_jar_that_was_replaced_has_an_archive_of_its_own(archive: ClassArchive, tmp_path: Path) -> None:

@@ -93,14 +93,18 @@ class ClassArchive:
 
     def gather(self) -> None:
         """Take in what runs before this one have written, and remove what nobody will take over."""
-        for written in self.file.parent.glob("*.new"):
-            with suppress(OSError):  # another start may be at it as well
-                _take_in(written)
-        for path in self.file.parent.iterdir():
-            with suppress(OSError):
-                age = time.time() - path.stat().st_mtime
-                if age > (HOUR if path.suffix == ".new" else KEPT_FOR):
-                    path.unlink()
+        with suppress(OSError):  # the whole directory may be going, or another start be at it as well
+            for path in list(self.file.parent.iterdir()):
+                with suppress(OSError):
+                    if path.suffix == ".new":
+                        _take_in(path)
+                    if path != self.file:
+                        _remove_old(path)
+
+
+def _remove_old(path: Path) -> None:
+    if time.time() - path.stat().st_mtime > (HOUR if path.suffix == ".new" else KEPT_FOR):
+        path.unlink()
 
 
 def _take_in(written: Path) -> None:
