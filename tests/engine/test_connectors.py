@@ -55,6 +55,41 @@ def test_jars_given_by_path_are_not_fetched(home: Path, monkeypatch: pytest.Monk
     assert jars_of([SMALL], ["/opt/jars/commons-pool2-2.13.1.jar"]) == ["/opt/jars/commons-pool2-2.13.1.jar"]
 
 
+def test_a_run_that_needs_no_connector_needs_no_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "cache").write_text("a file where the cache would be")
+    assert jars_of([]) == []
+    assert jars_of([SMALL], ["/opt/jars/commons-pool2-2.13.1.jar"]) == ["/opt/jars/commons-pool2-2.13.1.jar"]
+    with pytest.raises(
+        SparkUnavailable, match=r"^org\.apache\.commons:commons-pool2:2\.12\.0 cannot be kept .*XDG_CACHE_HOME.*--jars PATH"
+    ):
+        jars_of([SMALL])
+
+
+def test_a_cache_that_cannot_be_written_serves_what_is_in_it(home: Path) -> None:
+    there = home / "cache" / "eventide" / "jars" / jar_name(SMALL)
+    (there.parent / ".lock").mkdir(parents=True)  # nobody can take a lock here, whoever asks
+    with zipfile.ZipFile(there, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "")
+    assert jars_of([SMALL]) == [str(there)]
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert jars_of([]) == []
+    with pytest.raises(SparkUnavailable, match=r"home directory\. Set XDG_CACHE_HOME"):
+        jars_of([SMALL])
+
+
+def test_a_java_that_cannot_be_run_is_no_matter_of_the_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(home / "none"))
+    with pytest.raises(SparkUnavailable, match=r"could not be fetched: .*none/bin/java"):
+        jars_of([SMALL])
+
+
 def test_an_artifact_that_does_not_exist_is_named(home: Path, tmp_path: Path) -> None:
     with pytest.raises(SparkUnavailable, match=r"commons-pool2:99\.9 could not be fetched: .*not found"):
         fetch(["org.apache.commons:commons-pool2:99.9"], tmp_path, transitive=False)

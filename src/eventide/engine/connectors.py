@@ -20,19 +20,34 @@ from eventide.engine.java import SparkUnavailable, java
 
 REPOSITORY = "DEFAULT_ARTIFACT_REPOSITORY"
 """The variable by which Spark, too, is told of another repository than the central one."""
+BY_PATH = "or bring the jars here and name them: eventide run FILE --jars PATH,PATH."
 
 
 def jars_of(coordinates: Iterable[str], given: Iterable[str] = ()) -> list[str]:
     """The paths of the jars with these coordinates; those that were given by path are not fetched."""
     names = [Path(path).name for path in given]
     wanted = [c for c in dict.fromkeys(coordinates) if not any(n.startswith(f"{c.split(':')[1]}-") for n in names)]
-    cache = cache_directory("jars")
-    with (cache / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # runs that start side by side fetch once
-        missing = [c for c in wanted if not zipfile.is_zipfile(cache / jar_name(c))]
-        if missing:
-            _fetch_into(cache, missing)
-    return [*map(str, given), *(str(cache / jar_name(c)) for c in wanted)]
+    return [*map(str, given), *map(str, _kept(wanted) if wanted else [])]
+
+
+def _kept(wanted: list[str]) -> list[Path]:
+    """Nothing is written, nor a lock taken, where all of them are there: a cache may be one that can only be read."""
+    try:
+        cache = cache_directory("jars")
+        if _missing(cache, wanted):
+            with (cache / ".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # runs that start side by side fetch once
+                if missing := _missing(cache, wanted):
+                    _fetch_into(cache, missing)
+    except (OSError, RuntimeError) as error:  # of these, the latter for a user without a home
+        raise SparkUnavailable(
+            f"{' and '.join(wanted)} cannot be kept for Spark: {str(error).rstrip('.')}. Set XDG_CACHE_HOME to a directory that can be written; {BY_PATH}"
+        ) from error
+    return [cache / jar_name(c) for c in wanted]
+
+
+def _missing(cache: Path, wanted: list[str]) -> list[str]:
+    return [c for c in wanted if not zipfile.is_zipfile(cache / jar_name(c))]
 
 
 def jar_name(coordinate: str) -> str:
@@ -80,14 +95,25 @@ def fetch(coordinates: list[str], folder: Path, *, transitive: bool) -> None:
             "jar",
             "bundle",
         ]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=900)
+        said, is_done = _ran(command)
     there = {path.name for path in folder.glob("*.jar") if zipfile.is_zipfile(path)}
     lacking = [c for c in coordinates if jar_name(c) not in there]
-    if lacking or ran.returncode:
+    if lacking or not is_done:
         raise SparkUnavailable(
-            f"{' and '.join(lacking or coordinates)} could not be fetched: {_why(ran.stdout + ran.stderr)}. Set {REPOSITORY} to a Maven repository "
-            "that this machine reaches; or bring the jars here and name them: eventide run FILE --jars PATH,PATH."
+            f"{' and '.join(lacking or coordinates)} could not be fetched: {said}. Set {REPOSITORY} to a Maven repository "
+            f"that this machine reaches; {BY_PATH}"
         )
+
+
+def _ran(command: list[str]) -> tuple[str, bool]:
+    """What of a program's words says best how it ended, and whether it ended well."""
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    except OSError as error:
+        return f"{command[0]} cannot be run ({error.strerror})", False
+    except subprocess.TimeoutExpired:
+        return "no answer in 15 minutes", False
+    return _why(ran.stdout + ran.stderr), ran.returncode == 0
 
 
 def _settings(work: str) -> str:

@@ -380,12 +380,12 @@ class Run:
     def close(self) -> None:
         """Let go of sinks and of the state directory."""
         note(__name__, "run closed", pipeline=self.pipeline.name, state=self.state)
-        if self.ledger.batch > self.resumed_at:
-            keep_classes()
         try:
             self.deliverer.close()
         finally:
             self.lease.release()
+        if self.ledger.batch > self.resumed_at:
+            keep_classes()
 
 
 def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledger: Ledger) -> BatchInput:

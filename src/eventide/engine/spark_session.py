@@ -77,15 +77,16 @@ def _of_the_jvm(settings: dict[str, str], theirs: dict[str, str], jars: list[str
     """What must be said before the JVM starts: its jars and its options."""
     own = theirs.get(JAVA_OPTIONS, "")
     options = [_defaults(1, "")[JAVA_OPTIONS], own]  # of two that contradict each other Java takes the later
+    listed = {"spark.jars": ",".join(jars)} if jars else {}
     if not settings["spark.master"].startswith("local["):
-        return {JAVA_OPTIONS: " ".join(options).strip(), **({"spark.jars": ",".join(jars)} if jars else {})}
-    class_path = [*jars, *_listed(theirs.get(CLASS_PATH, ""), os.pathsep)]
+        return {JAVA_OPTIONS: " ".join(options).strip(), **listed}
+    # Spark would copy jars of its own list at each start, and Java keeps no classes of them. But what that list says is Spark's to read (addresses,
+    # patterns), and a jar on the class path does not see those that stand in it: where one does, all do.
+    is_plain = not theirs.get("spark.jars") and all(os.path.isfile(jar) for jar in jars)
+    class_path = [*(jars if is_plain else []), *_listed(theirs.get(CLASS_PATH, ""), os.pathsep)]
     options.insert(1, _kept_classes(class_path, own, record))
-    said = {JAVA_OPTIONS: " ".join(filter(None, options))}
-    # Spark would copy jars of its own list at each start, and Java keeps no classes of them.
-    if class_path:
-        said |= {CLASS_PATH: os.pathsep.join(class_path), **({"spark.jars": ""} if "spark.jars" in theirs else {})}
-    return said
+    placed = {CLASS_PATH: os.pathsep.join(class_path)} if is_plain and jars else listed
+    return {JAVA_OPTIONS: " ".join(filter(None, options)), **placed}
 
 
 def _kept_classes(class_path: list[str], own: str, record: bool) -> str:
@@ -96,6 +97,7 @@ def _kept_classes(class_path: list[str], own: str, record: bool) -> str:
     archive = None if is_running or "share" in own.lower() else ClassArchive.of(class_path)
     if archive is None:
         return ""
+    archive.gather()
     _recorded = archive if record and not archive.is_whole else None
     return archive.options(record=record)
 
