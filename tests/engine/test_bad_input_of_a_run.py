@@ -21,11 +21,9 @@ from eventide.engine.gate import BatchFailed
 from eventide.engine.java import SparkUnavailable
 from eventide.engine.run import Run
 from eventide.engine.spark_session import refuse_connect
-from eventide.state.journal import JournalError
-from eventide.state.lease import Lease, StateInUse
 from eventide.state.generations import noted
 from eventide.state.journal import JournalError, LocalFiles
-from eventide.state.lease import StateInUse
+from eventide.state.lease import Lease, StateInUse
 from eventide.state.store import StoreError
 
 
