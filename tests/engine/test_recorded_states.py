@@ -85,16 +85,16 @@ def test_an_older_format_is_refused_with_the_command_and_nothing_is_touched(tmp_
 
 
 def test_a_state_that_an_earlier_eventide_is_at_work_on_is_not_moved_away(tmp_path: Path) -> None:
-    root = copied(1, tmp_path)
+    root, other = copied(1, tmp_path), os.getppid()  # any process that lives and is not this one
     me = {
         "holder": "x",
-        "pid": os.getpid(),
-        "start": _start_time(os.getpid()),
+        "pid": other,
+        "start": _start_time(other),
         "host": socket.gethostname(),
         "renewed": time.time(),
     }
     (root / "state/lease.json").write_text(json.dumps(me))
-    with pytest.raises(StateInUse, match=f"in use by process {os.getpid()}"):
+    with pytest.raises(StateInUse, match=f"in use by process {other}"):
         start_over(pipeline(root, None))
     assert (root / "state/journal").exists()
     (root / "state/lease.json").write_text(json.dumps({**me, "start": "long ago"}))
