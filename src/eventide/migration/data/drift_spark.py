@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eventide.migration.data.drift import AGREE, DIFFER, NAMES, NEITHER, NEW_ONLY, OLD_ONLY, DriftReport
-from eventide.migration.data.upcast import spark_sql
+from eventide.migration.plan.expression import forgiving
 from eventide.migration.plan.mapping import Mapping
 
 
@@ -39,7 +39,7 @@ def spark_drift(frame: Any, mappings: Sequence[Mapping], *, key: Sequence[str] =
     if found["differ"] + found["old_only"] + found["new_only"] == 0:
         return DriftReport(found)
     shown = dict.fromkeys([*key, *(p for m in mappings for p in (*m.old, *m.new))])
-    expected = [F.expr(spark_sql(sql)).alias(f"expected {path}") for m in mappings for path, sql in m.backward.items()]
+    expected = [F.expr(forgiving(sql)).alias(f"expected {path}") for m in mappings for path, sql in m.backward.items()]
     columns = [F.col(path).cast("string").alias(path) for path in shown]
     bad = judged.where(F.col("__kind") > AGREE).select("__kind", *columns, *expected).limit(most).collect()
     examples = tuple(
@@ -55,7 +55,7 @@ def _kind(mapping: Mapping) -> Any:
     new = F.coalesce(*(F.col(p).cast("string") for p in mapping.new)).isNotNull()
     same = F.lit(True)
     for path in mapping.old:
-        same = same & F.col(path).eqNullSafe(F.expr(spark_sql(mapping.backward[path])))
+        same = same & F.col(path).eqNullSafe(F.expr(forgiving(mapping.backward[path])))
     return (
         F.when(~old & ~new, F.lit(NEITHER))
         .when(~new, F.lit(OLD_ONLY))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from eventide.migration.data.rule_chain import RuleChain
-from eventide.migration.plan.expression import forgiving, paths_in
+from eventide.migration.plan.expression import paths_in
 from eventide.migration.plan.mapping import Mapping
 from eventide.migration.plan.plan import Plan
 from eventide.migration.plan.shape import Leaf
@@ -91,23 +90,6 @@ def upcast(frame: T, migration: Migration | Plan | Mapping | RuleChain, to: Side
             raise ValueError("upcast(rules): the rules lead to one version; ask for those of another, without to= and keep=.")
         return migration(frame)
     return Upcast.of(migration, to, keep=keep)(frame)
-
-
-def trees(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Leaves by their top-level column, in order.
-
-    >>> trees(["a", "p.x", "p.y"])
-    {'a': ['a'], 'p': ['p.x', 'p.y']}
-    """
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        found.setdefault(path.partition(".")[0], []).append(path)
-    return found
-
-
-def spark_sql(sql: str) -> str:
-    """A mapping's expression for Spark, with casts that give null rather than an error."""
-    return forgiving(sql)
 
 
 def _records(how: Upcast, records: list[dict[str, Any]]) -> list[dict[str, Any]]:

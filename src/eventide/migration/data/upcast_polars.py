@@ -9,6 +9,7 @@ import polars as pl
 from eventide.migration.data.leaves import typed, with_value
 from eventide.migration.plan.expression import paths_in
 from eventide.migration.plan.shape import Leaf
+from eventide.migration.plan.shape.leaf import trees
 
 if TYPE_CHECKING:
     from eventide.migration.data.upcast import Upcast
@@ -21,8 +22,6 @@ _TYPES: dict[str, pl.DataType] = {
 
 def polars_upcast(how: Upcast, frame: Any) -> Any:
     """One shape, whichever the frame has; as lazy as the frame is."""
-    from eventide.migration.data.upcast import trees
-
     lazy = frame.lazy()
     going: set[str] = set()
     for mapping in how.mappings:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eventide.migration.plan.expression import forgiving
 from eventide.migration.plan.shape import Leaf
+from eventide.migration.plan.shape.leaf import trees
 
 if TYPE_CHECKING:
     from eventide.migration.data.upcast import Upcast
@@ -17,8 +19,6 @@ def spark_upcast(how: Upcast, frame: Any) -> Any:
     """One shape, whichever the DataFrame has."""
     from pyspark.sql import functions as F
 
-    from eventide.migration.data.upcast import spark_sql, trees
-
     going: set[str] = set()
     for mapping in how.mappings:
         wanted, expressions, others = how.sides(mapping)
@@ -26,9 +26,9 @@ def spark_upcast(how: Upcast, frame: Any) -> Any:
             continue  # only one shape is left, and it is the wanted one
         for top, leaves in trees(wanted).items():
             if leaves == [top]:
-                made = _as(F.expr(spark_sql(expressions[top])), how.leaves.get(top))
+                made = _as(F.expr(forgiving(expressions[top])), how.leaves.get(top))
             else:
-                parts = {p.partition(".")[2]: _as(F.expr(spark_sql(expressions[p])), how.leaves.get(p)) for p in leaves}
+                parts = {p.partition(".")[2]: _as(F.expr(forgiving(expressions[p])), how.leaves.get(p)) for p in leaves}
                 nothing = F.coalesce(*(part.cast("string") for part in parts.values())).isNull()
                 made = F.when(~nothing, F.struct(*(part.alias(name) for name, part in parts.items())))
             if top in frame.columns:

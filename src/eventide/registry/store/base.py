@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Protocol
 
 from eventide.errors import EventideError
@@ -32,23 +31,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of every connection."""
-
-
-def open_store(url: str) -> Store:
-    """Open the store behind a URL: `sqlite:///registry.db`, `sqlite://` (in memory) or `postgresql://…`.
-
-    Raises:
-        ValueError: another kind of URL.
-    """
-    if url.startswith(("postgresql://", "postgres://")):
-        from eventide.registry.store.postgres import PostgresStore
-
-        return PostgresStore(url)
-    if url.startswith("sqlite://"):
-        from eventide.registry.store.sqlite import SqliteStore
-
-        path = url.removeprefix("sqlite://").removeprefix("/")
-        if not path or path == ":memory:":
-            raise ValueError("the registry keeps what it promised, so it needs a file: sqlite:///registry.db")
-        return SqliteStore(Path(path))
-    raise ValueError(f"{url!r} is no store; give sqlite:///FILE or postgresql://USER@HOST/DATABASE")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,3 +45,15 @@ class Leaf:
     def top(self) -> str:
         """The first part of the path."""
         return self.path.partition(".")[0]
+
+
+def trees(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Leaves by their top-level column, in order.
+
+    >>> trees(["a", "p.x", "p.y"])
+    {'a': ['a'], 'p': ['p.x', 'p.y']}
+    """
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(path.partition(".")[0], []).append(path)
+    return found

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.registry.compatibility import json_text
 from eventide.registry.compatibility.jsonschema.changes import COMPATIBLE, LENIENT
 from eventide.registry.compatibility.jsonschema.diff import TooComplex, differences
-from eventide.registry.compatibility.jsonschema.loader import load
+from eventide.registry.compatibility.jsonschema.draft import load
 from eventide.registry.compatibility.jsonschema.reasons import explain, too_complex
 from eventide.registry.compatibility.jsonschema.shape import Shape
 from eventide.registry.compatibility.schema import Incompatibility, InvalidSchema

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from eventide.registry.compatibility.java_order import in_java_order
 from eventide.registry.compatibility.jsonschema.changes import Change, below, is_compatible
-from eventide.registry.compatibility.jsonschema.diff import Walk
 from eventide.registry.compatibility.jsonschema.matching import largest_matching
 from eventide.registry.compatibility.jsonschema.scalars import bounds
 from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape
+from eventide.registry.compatibility.jsonschema.walk import Walk
 from eventide.registry.patterns import is_found
 
 _MANY = 40

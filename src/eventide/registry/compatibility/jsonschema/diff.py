@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from eventide.registry.compatibility.jsonschema.changes import Change, below, bounded, is_compatible
+from eventide.registry.compatibility.jsonschema import containers, scalars
+from eventide.registry.compatibility.jsonschema.changes import Change, bounded, is_compatible
 from eventide.registry.compatibility.jsonschema.shape import ABSENT, Shape
+from eventide.registry.compatibility.jsonschema.walk import Walk
 
 MAX_PAIRS = 100_000
 """Pairs of schemas looked at in one comparison before it is given up."""
 
-Walk = Generator[tuple[Shape, Shape] | int, list[Change], list[Change]]
-"""A comparison that asks for the changes of inner pairs; by a number it asks for that much of the budget."""
 _Key = tuple[int, int]
 
 
@@ -94,8 +94,6 @@ def _spend(budget: list[int], amount: int) -> None:
 
 
 def _compare(original: Shape, update: Shape) -> Walk:
-    from eventide.registry.compatibility.jsonschema import containers, scalars
-
     if original.form != "combined" and update.form == "combined":
         found = yield from _into_combined(original, update)
         if found is not None:
@@ -160,4 +158,4 @@ def _annotations(original: Shape, update: Shape) -> list[Change]:
     return changes
 
 
-__all__ = ["TooComplex", "Walk", "below", "differences"]
+__all__ = ["TooComplex", "differences"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -30,23 +29,6 @@ def draft_of(root: Any) -> int:
     if not isinstance(given, str):
         return DRAFT_7
     return _DRAFTS.get(given.rstrip("#").partition("://")[2], DRAFT_7)
-
-
-def load(root: Any, references: Mapping[str, str], *, strict: bool = True) -> Shape:
-    """The shape of a whole document; what only a new schema must get right passes if it is not read strictly.
-
-    Raises:
-        InvalidSchema: a keyword has a value of the wrong kind, or a reference leads nowhere.
-    """
-    from eventide.registry.compatibility.jsonschema.classic import ClassicLoader
-    from eventide.registry.compatibility.jsonschema.modern import ModernLoader
-
-    if not isinstance(root, (dict, bool)):
-        raise InvalidSchema("a JSON Schema is an object or a boolean")
-    draft = draft_of(root)
-    library = Library(root, references, "id" if draft == DRAFT_4 else "$id")
-    loader = (ModernLoader if draft >= DRAFT_2019 else ClassicLoader)(draft, library, strict)
-    return loader.load_all(library.root)
 
 
 class Loader:
