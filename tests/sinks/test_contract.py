@@ -107,6 +107,13 @@ def test_a_second_generation_supersedes_the_first(place: Place) -> None:
     assert {total for _, total, *_ in seen(place.rows(SHAPE)).values()} == set(range(100, 120))
 
 
+def test_of_two_contents_at_one_rank_the_first_stays(place: Place) -> None:
+    """A rank stands for one content; should two come all the same, every sink decides alike."""
+    for number in range(3):
+        deliver(place, [[pane("w", 0, total=number, n=1)]], start=number)
+    assert [row["total"] for row in place.rows(SHAPE)] == [0]
+
+
 def test_an_empty_delivery_is_nothing(place: Place) -> None:
     deliver(place, [[pane("w", 0, total=1, n=1)], [], []])
     assert len(place.rows(SHAPE)) == 1
@@ -124,6 +131,18 @@ def test_a_log_keeps_one_copy_of_each_row(place: Place) -> None:
     found = place.logged(f"{place.output}_late")
     assert sorted((row["lane"], row["offset"]) for row in found) == sorted((row["lane"], row["offset"]) for row in rows)
     assert {row["reason"] for row in found} == {rows[0]["reason"]}
+
+
+def test_of_two_rows_with_one_identity_a_log_that_is_a_table_keeps_the_first(place: Place) -> None:
+    sink = place.sink()
+    if not sink.capabilities.generations:
+        pytest.skip("it keeps every record")
+    writer = sink.open_log(f"{place.output}_late", LOG_SCHEMA, ("lane", "offset"))
+    for reasons in (["first", "second"], ["third"]):
+        rows = [{"lane": "l", "offset": 1, "reason": reason, "raw": b""} for reason in reasons]
+        writer.append([pa.RecordBatch.from_pylist(rows, schema=LOG_SCHEMA)], delivery(place.output, 0))
+    writer.close()
+    assert [row["reason"] for row in place.logged(f"{place.output}_late")] == ["first"]
 
 
 def test_instants_are_shown_in_utc(place: Place) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
@@ -185,6 +186,122 @@ def test_a_name_on_the_way_belongs_to_one_writer(tmp_path: Path) -> None:
     assert not errors
     assert len(pq.read_table(tmp_path / "x.parquet")) == 1000
     assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
+
+
+class Hadoop(pafs.FileSystemHandler):
+    """A file system that shows a file while it is written and gives a name once, as HDFS does; on a disk."""
+
+    def __init__(self) -> None:
+        self.disk = pafs.LocalFileSystem()
+        self.opened: list[str] = []
+        self.dies_after: int | None = None
+
+    def get_type_name(self) -> str:
+        return "hdfs"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> Any:
+        return self.disk.get_file_info(paths)
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> Any:
+        return self.disk.get_file_info(selector)
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        self.disk.create_dir(path, recursive=recursive)
+
+    def delete_file(self, path: str) -> None:
+        self.disk.delete_file(path)
+
+    def move(self, src: str, dest: str) -> None:
+        if self.dies_after is not None:
+            self.dies_after -= 1
+            if self.dies_after < 0:
+                raise KeyboardInterrupt
+        if self.disk.get_file_info(dest).type != pafs.FileType.NotFound:
+            raise OSError(f"HDFS: cannot rename to {dest}, which is there")
+        self.disk.move(src, dest)
+
+    def open_input_stream(self, path: str) -> Any:
+        return self.disk.open_input_stream(path)
+
+    def open_input_file(self, path: str) -> Any:
+        return self.disk.open_input_file(path)
+
+    def open_output_stream(self, path: str, metadata: Any) -> Any:
+        self.opened.append(path)
+        return self.disk.open_output_stream(path)
+
+    def _none(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    delete_dir = delete_dir_contents = delete_root_dir_contents = copy_file = open_append_stream = _none
+
+
+@pytest.fixture
+def hadoop(folder: Parquet, monkeypatch: pytest.MonkeyPatch) -> Hadoop:
+    made = Hadoop()
+    monkeypatch.setattr(Folder, "_opened", property(lambda self: (pafs.PyFileSystem(made), self.path)))
+    return made
+
+
+def test_on_hdfs_a_file_has_its_name_when_it_is_whole(folder: Parquet, hadoop: Hadoop) -> None:
+    log = [p for number in range(6) for p in random_log(number)]
+    sink = folder.sink()
+    sink.claim(folder.output, SHAPE, 0)
+    writer = sink.open(folder.output, SHAPE)
+    for number in range(6):
+        writer.deliver(batch(random_log(number)), delivery(folder.output, number))
+    writer.close()
+    sink.claim(folder.output, SHAPE, 1)
+    assert seen(folder.rows(SHAPE)) == expected(log)
+    assert sink.held(folder.output, SHAPE).generation == 1
+    assert hadoop.opened and all(path.endswith(".tmp") for path in hadoop.opened)
+    left = [path.name for path in (folder.world.path / "out" / folder.output).rglob("*") if path.name.startswith(".")]
+    assert left == []
+
+
+@pytest.mark.parametrize("moves", range(1, 7))
+def test_on_hdfs_a_writer_that_dies_between_two_renames_loses_nothing(folder: Parquet, hadoop: Hadoop, moves: int) -> None:
+    """With `keep_for` the compacted file is all that is left of the older panes: it is never gone."""
+    sink = folder.sink(keep_for="1 ms")
+    sink.claim(folder.output, SHAPE, 0)
+    writer = sink.open(folder.output, SHAPE)
+    for number in range(3):
+        writer.deliver(batch([pane(f"w{number}", 0, slot=number, total=1, n=1)]), delivery(folder.output, number))
+        time.sleep(0.01)
+    hadoop.dies_after = moves
+    with pytest.raises(KeyboardInterrupt):
+        writer.deliver(batch([pane("w3", 0, slot=3, total=1, n=1)]), delivery(folder.output, 3))
+    hadoop.dies_after = None
+    writer = sink.open(folder.output, SHAPE)
+    assert {"w0", "w1", "w2"} <= set(seen(folder.rows(SHAPE)))
+    writer.deliver(batch([pane("w3", 0, slot=3, total=1, n=1)]), delivery(folder.output, 3))
+    writer.close()
+    assert set(seen(folder.rows(SHAPE))) == {"w0", "w1", "w2", "w3"}
+    assert sink.held(folder.output, SHAPE).generation == 0
+
+
+def test_a_run_that_dies_between_the_two_files_of_what_stands_is_made_up_for_by_the_next(
+    folder: Parquet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = folder.sink().open(folder.output, SHAPE)
+    writer.deliver(batch([pane("a", 0, total=1, n=1)]), delivery(folder.output, 0))
+    whole, written = Folder.write, []
+
+    def dying(self: Folder, name: str, table: pa.Table) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(name)
+        whole(self, name, table)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "write", dying)
+        with pytest.raises(KeyboardInterrupt):
+            writer.deliver(batch([pane("b", 0, slot=1, total=2, n=1)]), delivery(folder.output, 1))
+    folder.sink().open(folder.output, SHAPE)
+    assert set(seen(folder.rows(SHAPE))) == {"a", "b"}
 
 
 def test_what_a_killed_run_left_in_the_log_is_shown_when_the_next_one_opens(folder: Parquet) -> None:

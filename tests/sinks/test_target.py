@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import uuid
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from eventide.errors import DefinitionError, SinkRefused, TargetMismatch
-from eventide.sinks import PaneShape, parquet, postgres, sqlite
+from eventide.sinks import MergeDialect, PaneShape, merge_sql, parquet, postgres, sqlite
+from eventide.sinks.kinds.sqlite import SqliteDatabase
+from eventide.sinks.target import Target
 from tests.sinks.panes import SHAPE, batch, delivery, pane
 from tests.sinks.places import Duck, Place, Sqlite, SqlPlace, World
 
@@ -128,8 +133,6 @@ def test_parquet_compacts_as_often_as_asked_and_at_the_end(tmp_path) -> None:
 def test_a_table_of_the_same_name_in_another_schema_is_left_alone(postgres_server) -> None:
     import psycopg
 
-    from eventide.sinks import merge_sql
-
     name = f"t{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
         connection.execute(f'create schema "{name}"')
@@ -150,3 +153,40 @@ def test_a_view_of_the_same_name_in_another_schema_of_duckdb_is_left_alone(tmp_p
     connection.close()
     place.sink().open(place.output, SHAPE).close()
     assert place.rows(SHAPE) == []
+
+
+class OverSqlite(MergeDialect):
+    """As much of a warehouse as it takes to look at a table of it."""
+
+    placeholder = "?"
+
+    def type_of(self, kind: pa.DataType) -> str:
+        return SqliteDatabase("").type_of(kind)
+
+    def catalogue(self) -> str:
+        return "select name, type from pragma_table_info(?)"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "merge_sql"])
+def test_a_table_that_holds_two_keys_for_one_is_refused(kind: str, tmp_path: Path) -> None:
+    """PostgreSQL makes its own with a collation of bytes, and has others of that sort only where it was built with ICU."""
+    place = Duck(World(tmp_path)) if kind == "duckdb" else Sqlite(World(tmp_path))
+    database = place.sink().database()
+    made = database.create_table(Target.of_panes(place.output, SHAPE))
+    connection = database.connect()
+    connection.execute(re.sub('("window_id" [A-Z]+)', r"\1 collate nocase", made, count=1))
+    connection.close()
+    sink = merge_sql(lambda: sqlite3.connect(place.path), OverSqlite()) if kind == "merge_sql" else place.sink()
+    with pytest.raises(TargetMismatch, match=r"'window_id'.*two keys would become one row"):
+        sink.open(place.output, SHAPE)
+
+
+def test_keys_that_differ_by_case_spaces_or_accents_are_rows_of_their_own(place: Place) -> None:
+    ids = ["a", "A", "a ", " a", "\u00e1", "a\u0301", "\u00df", "ss", "i", "\u0131", "\u0130", "a\t", "a\u00a0", "\ufb01", "fi"]
+    writer = place.sink().open(place.output, SHAPE)
+    for number in (0, 1):
+        writer.deliver(
+            batch([pane(name, number, total=n, n=number) for n, name in enumerate(ids)]), delivery(place.output, number)
+        )
+    writer.close()
+    assert {row["window_id"]: (row["total"], row["n"]) for row in place.rows(SHAPE)} == {n: (i, 1) for i, n in enumerate(ids)}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, date, datetime
+import math
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from eventide.errors import DefinitionError, SinkError
 from eventide.sinks import PaneShape
 from tests.sinks.panes import batch, delivery, pane
 from tests.sinks.places import Place
@@ -130,11 +132,61 @@ def test_window_ids_may_hold_anything(place: Place) -> None:
     assert {row["window_id"]: row["total"] for row in place.rows(shape)} == dict.fromkeys(ids, 1)
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
-def test_infinite_floats_survive(place: Place, value: float) -> None:
-    shape = PaneShape(keys=(("bank", pa.string()),), values=(("ratio", pa.float64()),))
-    writer = place.sink().open(place.output, shape)
-    writer.deliver(batch([pane("w", 0, ratio=value)], shape), delivery(place.output, 0))
+RATIOS = PaneShape(keys=(("bank", pa.string()),), values=(("ratio", pa.float64()), ("single", pa.float32())))
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_floats_that_are_no_finite_numbers_survive(place: Place, value: float) -> None:
+    writer = place.sink().open(place.output, RATIOS)
+    panes = [pane("w", 0, ratio=value, single=value), pane("none", 0, ratio=None, single=None)]
+    writer.deliver(batch(panes, RATIOS), delivery(place.output, 0))
     writer.close()
-    (row,) = place.rows(shape)
-    assert float(row["ratio"]) == value
+    found = {row["window_id"]: (row["ratio"], row["single"]) for row in place.rows(RATIOS)}
+    assert found["none"] == (None, None)
+    assert all(str(float(number)) == str(value) for number in found["w"])
+
+
+def test_deltas_of_floats_add_up_as_the_rows_themselves_would(place: Place) -> None:
+    """A sum with NaN in it is none, and so is one of both infinities; the least and the greatest value are numbers where there is one."""
+    values = tuple((name, pa.float64()) for name in ("total", "least", "most"))
+    shape = PaneShape(RATIOS.keys, values, "discarding", additive=(("least", "min"), ("most", "max")))
+    if not place.sink().capabilities.generations:
+        pytest.skip("its reader adds")
+    inf, nan = math.inf, math.nan
+    parts = {"mixed": (1.5, nan, 2.0), "none": (nan, nan), "both": (inf, -inf), "plain": (1.5, None, 2.0), "null": (None, None)}
+    writer = place.sink().open(place.output, shape)
+    for window, numbers in parts.items():
+        panes = [pane(window, n, total=value, least=value, most=value) for n, value in enumerate(numbers)]
+        writer.deliver(batch(panes, shape), delivery(place.output, len(window)))
+    writer.close()
+    found = {r["window_id"]: tuple(_number(r[name]) for name in shape.value_names) for r in place.rows(shape)}
+    assert found == {
+        "mixed": ("nan", "1.5", "2.0"), "none": ("nan", "nan", "nan"), "both": ("nan", "-inf", "inf"), "plain": ("3.5", "1.5", "2.0"),
+        "null": ("None", "None", "None"),
+    }  # fmt: skip
+
+
+def _number(value: Any) -> str:
+    return str(None if value is None else float(value))
+
+
+NOON = time(12, 0, 0, 1)
+MOMENTS = PaneShape(keys=(("opens", pa.time64("us")),), values=(("at", pa.time64("us")), ("fine", pa.time64("ns"))))
+
+
+def test_times_of_day_come_back_or_are_refused_by_name(place: Place) -> None:
+    try:
+        writer = place.sink().open(place.output, MOMENTS)
+    except (DefinitionError, SinkError) as error:
+        assert "time64" in str(error)
+        return
+    row = {**pane("w", 0, at=NOON, fine=NOON), "opens": time(0, 0)}
+    row.pop("bank")
+    writer.deliver(batch([row, {**row, "window_id": "empty", "at": None, "fine": None}], MOMENTS), delivery(place.output, 0))
+    writer.close()
+    found = {r["window_id"]: [_moment(r[name]) for name in ("opens", "at", "fine")] for r in place.rows(MOMENTS)}
+    assert found == {"w": [time(0, 0), NOON, NOON], "empty": [time(0, 0), None, None]}
+
+
+def _moment(value: Any) -> time | None:
+    return value if value is None or isinstance(value, time) else time.fromisoformat(str(value))

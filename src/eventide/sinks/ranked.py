@@ -72,10 +72,16 @@ def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:
     newest = frame.filter(pl.col(generation) == pl.col(generation).max().over(window)).sort(sequence)
     newest = newest.filter(pl.col(shape.meta("op")) == "insert")
     added = newest.group_by(window, maintain_order=True).agg(
-        *(getattr(pl.col(name), shape.added_by(name))() for name in shape.value_names),
+        *(_put_together(name, shape.added_by(name)) for name in shape.value_names),
         pl.exclude(window, *shape.value_names).last(),
     )
     return narrowed(added.select(panes.column_names).sort(window).to_arrow(), panes.schema)
+
+
+def _put_together(name: str, function: str) -> pl.Expr:
+    """The deltas of a value as one; of nothing but nulls there is no sum, where Polars says 0."""
+    value = pl.col(name)
+    return pl.when(value.count() > 0).then(value.sum()) if function == "sum" else getattr(value, function)()
 
 
 def retracts(panes: pa.Table, shape: PaneShape) -> pa.Table:

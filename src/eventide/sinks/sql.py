@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from eventide.sinks.base import Capabilities, Delivery
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql_generations import EPOCH, MICRO, KeepsGenerations, newest, table_of, view_of
-from eventide.sinks.sql_target import names
+from eventide.sinks.sql_target import distinct, names
 from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 
 Result = TypeVar("Result")
@@ -80,6 +80,20 @@ class Database(ABC):
         """Whether a view here can add values of this kind exactly."""
         return True
 
+    def distinct(self, table: str, column: str, texts: Iterable[str]) -> str:
+        """A query for those of some texts that a column tells apart, by the collation that it has; "" where there are none."""
+        return distinct(self.located(table), self.quote(column), texts)
+
+    def added(self, function: str, column: str, kind: pa.DataType) -> str:
+        """The deltas of a value put together; among numbers the least and the greatest are numbers, as they are over the rows themselves."""
+        if function == "sum" or not pa.types.is_floating(kind):
+            return f"{function}({column})"
+        return f"coalesce({function}(nullif({column}, {self.nan(kind)})), {function}({column}))"
+
+    def nan(self, kind: pa.DataType) -> str:
+        """Not a number, as a value of a kind."""
+        return f"cast('NaN' as {self.type_of(kind)})"
+
     def create_table(self, target: Target) -> str:
         """The statement that makes the table."""
         columns = [
@@ -132,6 +146,23 @@ CORRECTED = "_corrected"
 """The ending of the view that a reconciliation makes over an output's own: it goes before that one is made anew, and the next makes it again."""
 
 
+APART = ("a", "A", "a ", "á")
+"""Texts that a collation may hold for one: without regard to case, trailing spaces or accents."""
+
+
+def check_keys(database: Database, connection: Any, target: Target) -> None:
+    """Refuse a table that holds two texts for one: results of two keys would become one row."""
+    for field in (target.columns.field(name) for name in target.identity):
+        if not pa.types.is_string(field.type) or not (query := database.distinct(target.name, field.name, APART)):
+            continue
+        found = {str(text) for (text,) in database.rows(connection, query)}
+        if missing := [text for text in APART if text not in found]:
+            raise TargetMismatch(
+                f"the column {field.name!r} of {target.name!r} holds {missing[0]!r} for the same text as another of {', '.join(map(repr, APART))}: "
+                "results of two keys would become one row. Give it a collation that compares bytes, or give the output another target."
+            )
+
+
 def prepare(database: Database, connection: Any, target: Target, view: tuple[str, str] | None) -> None:
     """Make the table and its view, or add what a changed aggregate needs; refuse a table of another shape."""
     have = database.columns(connection, target.name)
@@ -147,6 +178,7 @@ def prepare(database: Database, connection: Any, target: Target, view: tuple[str
                 connection,
                 f"alter table {table} add column {database.quote(field.name)} {database.type_of(field.type)}",
             )
+    check_keys(database, connection, target)
     if view is None:
         return
     name, select = view

@@ -66,7 +66,7 @@ def table_of(name: str, shape: PaneShape, record: Record | None) -> Target:
 
 def view_of(database: Database, target: Target, shape: PaneShape) -> str:
     """The select behind the view."""
-    return reader_view(shape, database.read_from(target.name), database.quote, database.shown)
+    return reader_view(shape, database.read_from(target.name), database.quote, database.shown, database.added)
 
 
 def note(database: Database, connection: Any, name: str, shape: PaneShape, generation: int, target: str) -> None:

@@ -48,10 +48,21 @@ def merge(target: Target, table: str, source: str, quote: Quote) -> str:
     return f"merge into {table} t using ({source}) s on {same} {matched}when not matched then {insert}"
 
 
+def distinct(table: str, column: str, texts: Iterable[str]) -> str:
+    """Those of some texts that a column tells apart: what is put together takes the column's collation, and needs no row of it.
+
+    >>> distinct("t", "id", ["a", "A"])
+    "select id from t where 1 = 0 union select 'a' union select 'A'"
+    """
+    chosen = " ".join(f"union select '{text}'" for text in texts)
+    return f"select {column} from {table} where 1 = 0 {chosen}"
+
+
 Shown = Callable[[str, pa.DataType], str]
+Added = Callable[[str, str, pa.DataType], str]
 
 
-def reader_view(shape: PaneShape, table: str, quote: Quote, shown: Shown = lambda column, _: column) -> str:
+def reader_view(shape: PaneShape, table: str, quote: Quote, shown: Shown, added: Added) -> str:
     """The select behind the view that people read: no tombstones; deltas of the highest generation added up."""
     kinds = dict(zip(shape.schema.names, shape.schema.types, strict=True))
 
@@ -65,9 +76,9 @@ def reader_view(shape: PaneShape, table: str, quote: Quote, shown: Shown = lambd
         tail = [meta[name] for name in ("sequence", "timing", "generation", "emitted_at", "window_id")]
         columns = ", ".join(show(name) for name in [*fixed, *shape.value_names, *tail])
         return f"select {columns} from {table} where {quote(meta['op'])} = 'insert'"
-    added = [show(name, f"{shape.added_by(name)}({quote(name)})") for name in shape.value_names]
+    sums = [show(name, added(shape.added_by(name), quote(name), kinds[name])) for name in shape.value_names]
     last = [show(meta[name], f"max({quote(meta[name])})") for name in ("sequence", "generation", "emitted_at")]
-    columns = ", ".join([*(show(name) for name in fixed), *added, *last, show(meta["window_id"])])
+    columns = ", ".join([*(show(name) for name in fixed), *sums, *last, show(meta["window_id"])])
     newest = f"max({quote(meta['generation'])}) over (partition by {quote(meta['window_id'])})"
     source = f"(select {names(kinds, quote)}, {newest} as eventide_newest from {table}) as ranked"
     group = names([meta["window_id"], *fixed], quote)

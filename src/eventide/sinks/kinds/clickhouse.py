@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.redaction import masked, without_secrets
 from eventide.sinks.base import Capabilities
 from eventide.sinks.libraries import need
+from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import CORRECTED, Database, SqlSink, drop_view
@@ -137,19 +138,19 @@ class ClickHouseDatabase(Database):
         return bool(connection.rows(f"select 1 from system.tables where {where} and engine = 'View'"))
 
     def create_table(self, target: Target) -> str:
-        """The rank as one number, which decides the row that stays."""
+        """The rank as one number, which decides the row that stays; of equal ranks the one that came first, as everywhere."""
         columns = [f"{self.quote(f.name)} {self.type_of(f.type) if f.nullable else self.inner(f.type)}" for f in target.columns]
-        version = ""
+        rank = "toUInt256(0)"
         if target.rank:
             *counted, op = (self.quote(name) for name in target.rank)
-            number = f"toUInt128({op} = 'retract')"
+            rank = f"toUInt256({op} = 'retract')"
             if counted:
                 generation, sequence = counted
-                number = f"bitShiftLeft(toUInt128({generation}), 64) + toUInt128({sequence}) * 2 + {number}"
-            columns.append(f"eventide_rank UInt128 materialized {number}")
-            version = "eventide_rank"
+                rank = f"bitShiftLeft(toUInt256({generation}), 64) + toUInt256({sequence}) * 2 + {rank}"
+        age = "toUInt256(9223372036854775807 - toUnixTimestamp64Nano(now64(9)))"
+        columns.append(f"eventide_rank UInt256 materialized bitShiftLeft({rank}, 64) + {age}")
         key = names(target.identity, self.quote)
-        engine = f"engine = ReplacingMergeTree({version}) order by ({key})"
+        engine = f"engine = ReplacingMergeTree(eventide_rank) order by ({key})"
         return f"create table {self.located(target.name)} ({', '.join(columns)}) {engine}"
 
     def execute(self, connection: Any, statement: str) -> Any:
@@ -157,6 +158,10 @@ class ClickHouseDatabase(Database):
         if statement.startswith(("create view", "create or replace view")):
             statement += " settings prefer_column_name_to_alias = 1"
         return connection.rows(statement)
+
+    def distinct(self, table: str, column: str, texts: Iterable[str]) -> str:
+        """There are no collations here: keys are bytes."""
+        return ""
 
     def read_from(self, table: str) -> str:
         """Rows that were outranked may still be there until parts are merged; FINAL leaves them out."""
@@ -168,6 +173,13 @@ class ClickHouseDatabase(Database):
     def instant(self, micros: int) -> str:
         """By its number, which needs no parsing."""
         return f"fromUnixTimestamp64Micro(toInt64({int(micros)}), 'UTC')"
+
+    def added(self, function: str, column: str, kind: pa.DataType) -> str:
+        """Not a number equals nothing here, itself included, and what it does to a least or greatest value hangs on the order."""
+        if function == "sum" or not kinds.is_floating(kind):
+            return super().added(function, column, kind)
+        number = f"not isNaN({column})"
+        return f"if(countIf({number}) > 0, {function}If({column}, {number}), {function}({column}))"
 
     def withdraw(self, connection: Any, target: Target, shape: PaneShape, condition: str) -> None:
         """Rows are never changed here: the withdrawals go in as rows of a higher rank."""
@@ -188,7 +200,8 @@ class ClickHouseDatabase(Database):
         yield
 
     def write(self, connection: Any, target: Target, rows: pa.Table) -> None:
-        """One insert; the table itself keeps the highest rank."""
+        """One insert; the table itself keeps the highest rank. Rows of one insert are of one age, so that an identity comes once."""
+        rows = rows if target.rank else first_of_each(rows, target.identity)
         connection.insert(self.located(target.name), rows)
 
     def error(self, cause: Exception) -> SinkError:

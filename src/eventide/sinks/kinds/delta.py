@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.errors import DefinitionError, SinkError, SinkRefused, SinkUnavailable
 from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
@@ -73,6 +73,11 @@ class DeltaWriter(LakeWriter):
         """Check or create the table."""
         deltalake = need("deltalake", "delta")
         columns = self.target.columns
+        for column in columns:
+            if pa.types.is_time(column.type):
+                raise DefinitionError(
+                    f"column {column.name!r} is {column.type}, and Delta has no times of day. Make it a text, or whole microseconds, in a .map(…)."
+                )
         table = self.table()
         if table is None:
             deltalake.DeltaTable.create(self.path, columns, storage_options=self.options or None)

@@ -49,6 +49,8 @@ class DuckDatabase(Database):
             return "TIMESTAMP WITH TIME ZONE" if kind.tz else "TIMESTAMP"
         if kinds.is_decimal(kind):
             return f"DECIMAL({kind.precision},{kind.scale})"
+        if kinds.is_time(kind):
+            return "TIME"
         if kinds.is_map(kind):
             return f"MAP({self.type_of(kind.key_type)}, {self.type_of(kind.item_type)})"
         if kinds.is_struct(kind):

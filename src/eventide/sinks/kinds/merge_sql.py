@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from eventide.sinks import plain
 from eventide.sinks.ranked import first_of_each
 from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sql_target import merge, names
+from eventide.sinks.sql_target import distinct, merge, names
 from eventide.sinks.target import Target
 
 Connect = Callable[[], Any]
@@ -55,6 +55,8 @@ class MergeDialect:
             return f"numeric({kind.precision},{kind.scale})"
         if kinds.is_date(kind):
             return "date"
+        if kinds.is_time(kind):
+            return "time without time zone"
         return "bytea" if kinds.is_binary(kind) else "text"
 
     def same_type(self, reported: str, wanted: str) -> bool:
@@ -74,6 +76,10 @@ class MergeDialect:
         """A row if a name is a view; one parameter, the name."""
         here = f"table_name = {self.placeholder} and table_schema = {self.schema}"
         return f"select 1 from information_schema.views where {here}"
+
+    def distinct(self, table: str, column: str, texts: Iterable[str]) -> str:
+        """A query for those of some texts that a column tells apart, by the collation that it has; "" if it has none."""
+        return distinct(table, column, texts)
 
     def merge(self, target: Target, table: str, source: str) -> str:
         """The statement that applies staged rows by rank."""
@@ -110,6 +116,9 @@ class Warehouse(Database):
 
     def same_type(self, reported: str, wanted: str) -> bool:
         return self.dialect.same_type(reported, wanted)
+
+    def distinct(self, table: str, column: str, texts: Iterable[str]) -> str:
+        return self.dialect.distinct(self.located(table), self.quote(column), texts)
 
     def is_view(self, connection: Any, name: str) -> bool:
         return bool(self._query(connection, self.dialect.views(), name))

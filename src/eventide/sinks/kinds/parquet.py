@@ -32,6 +32,8 @@ from eventide.sinks.upkeep import Upkeep
 
 COVERS = b"eventide.covers"
 RECORD = "generations.json"
+OBJECT_STORES = ("s3", "gcs", "abfs")
+"""Arrow's names of file systems in which a file is there when it is whole."""
 LONGEST_WAIT = 60.0
 """Seconds after which readers see what has come, however little it is."""
 
@@ -74,18 +76,35 @@ class Folder:
         target = f"{self.root}/{name}"
         folder, _, base = target.rpartition("/")
         self.files.create_dir(folder, recursive=True)
-        local = isinstance(self.files, fs.LocalFileSystem)
-        trial = f"{folder}/.{base}.{uuid.uuid4().hex}.tmp" if local else target
+        if self.files.type_name in OBJECT_STORES:
+            self._fill(target, body)
+            return
+        trial = f"{folder}/.{base}.{uuid.uuid4().hex}.tmp"
         try:
-            with self.files.open_output_stream(trial) as stream:
-                stream.write(body)
-            if local:
-                self.files.move(trial, target)
+            self._fill(trial, body)
+            self._name(trial, target)
         except Exception:
-            if local:
-                with contextlib.suppress(Exception):
-                    self.files.delete_file(trial)
+            with contextlib.suppress(Exception):
+                self.files.delete_file(trial)
             raise
+
+    def _fill(self, path: str, body: pa.Buffer) -> None:
+        with self.files.open_output_stream(path) as stream:
+            stream.write(body)
+
+    def _name(self, trial: str, target: str) -> None:
+        """A disk replaces a file in one step. HDFS gives a name once: there the older file steps aside first (see `exists`)."""
+        try:
+            self.files.move(trial, target)
+        except OSError:
+            if isinstance(self.files, fs.LocalFileSystem) or not self._is_file(target):
+                raise
+            older = _aside(target)
+            with contextlib.suppress(FileNotFoundError):
+                self.files.delete_file(older)
+            self.files.move(target, older)
+            self.files.move(trial, target)
+            self.files.delete_file(older)
 
     def remove(self, name: str) -> None:
         """Remove a file; one that is gone already is no fault."""
@@ -131,8 +150,23 @@ class Folder:
         return str(self.noted().get("log", "panes"))
 
     def exists(self, name: str) -> bool:
-        """Whether a file is there."""
-        return bool(self.files.get_file_info(f"{self.root}/{name}").type == fs.FileType.File)
+        """Whether a file is there. One that stepped aside for a file that never took its place, because its writer died, comes back."""
+        path = f"{self.root}/{name}"
+        if self._is_file(path):
+            return True
+        if self.files.type_name in (*OBJECT_STORES, "local") or not self._is_file(_aside(path)):
+            return False
+        self.files.move(_aside(path), path)
+        return True
+
+    def _is_file(self, path: str) -> bool:
+        return bool(self.files.get_file_info(path).type == fs.FileType.File)
+
+
+def _aside(path: str) -> str:
+    """Where a file stands while another takes its name."""
+    folder, _, base = path.rpartition("/")
+    return f"{folder}/.{base}.older"
 
 
 def encoded(table: pa.Table) -> pa.Buffer:
@@ -169,7 +203,10 @@ class ParquetWriter(TableWriter):
 
     def resume(self) -> None:
         """Bring `current.parquet` up to what a run that was killed had put into the log."""
-        if self.shape and set(self.folder.names(self.log)) - self.folder.covered(_compacted(self.log)):
+        if self.shape is None:
+            return
+        log = self.folder.names(self.log)
+        if set(log) - self.folder.covered(_compacted(self.log)) or (log and not self.folder.exists("current.parquet")):
             self.compact()
 
     def held(self) -> Held | None:
@@ -271,8 +308,9 @@ class ParquetWriter(TableWriter):
 
     def _show(self, standing: pa.Table) -> None:
         assert self.shape is not None
-        self.folder.write(_compacted(self.log), standing)
+        # What readers see first: killed in between, the next run finds panes that the other file does not cover, and shows them again.
         self.folder.write("current.parquet", current(standing, self.shape).replace_schema_metadata(None))
+        self.folder.write(_compacted(self.log), standing)
         self.deliveries = self.rows = 0
         self.standing, self.shown_at = standing.num_rows, time.monotonic()
 

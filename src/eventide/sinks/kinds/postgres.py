@@ -78,6 +78,8 @@ class PostgresDatabase(Database):
             return "timestamp with time zone" if kind.tz else "timestamp without time zone"
         if kinds.is_decimal(kind):
             return f"numeric({kind.precision},{kind.scale})"
+        if kinds.is_time(kind):
+            return "time without time zone"
         return "jsonb" if plain.is_nested(kind) else TYPES.get(kind, "text")
 
     def declared(self, target: Target, field: Any) -> str:

@@ -63,6 +63,8 @@ def _fixed(column: Any) -> Any:
             EPOCH_MICROS,
             ">i8",
         )
+    elif kinds.is_time(kind):
+        column, kind, shift, width = column.cast(pa.time64("us")).cast(pa.int64()), pa.int64(), 0, ">i8"
     elif kinds.is_date32(kind):
         column, kind, shift, width = column.cast(pa.int32()), pa.int32(), EPOCH_DAYS, ">i4"
     elif kinds.is_boolean(kind):

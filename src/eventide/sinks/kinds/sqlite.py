@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -25,11 +26,13 @@ TRANSIENT = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN,
 }
+NAN = "NaN"
+"""What stands in a column of numbers where a number is none: SQLite would store null."""
 
 
 @dataclass(frozen=True)
 class SqliteDatabase(Database):
-    """Instants are stored as integers (fast, exact) and shown as text; decimals as text; nested values as JSON."""
+    """Instants are stored as integers (fast, exact) and shown as text; decimals and times of day as text; nested values as JSON."""
 
     path: str
     busy_timeout: ClassVar[float] = 5.0
@@ -78,12 +81,23 @@ class SqliteDatabase(Database):
         """SQLite adds decimals as floating point."""
         return not kinds.is_decimal(kind)
 
+    def added(self, function: str, column: str, kind: pa.DataType) -> str:
+        """SQLite's own sum takes a text for zero, and infinity less infinity for nothing."""
+        if function != "sum" or not kinds.is_floating(kind):
+            return super().added(function, column, kind)
+        numbers = f"coalesce(sum({column}), case when count({column}) > 0 then {self.nan(kind)} end)"
+        return f"case when max(typeof({column}) = 'text') then {self.nan(kind)} else {numbers} end"
+
+    def nan(self, kind: pa.DataType) -> str:
+        """A text, because SQLite would store nothing at all for a number that is none."""
+        return f"'{NAN}'"
+
     def write(self, connection: sqlite3.Connection, target: Target, rows: pa.Table) -> None:
         """In process there are no round trips to save: one prepared upsert over sorted rows beat a staging table."""
         values = f"values ({', '.join('?' * len(target.columns))})"
         statement = upsert(target, self.quote(target.name), values, self.quote)
         for start in range(0, rows.num_rows, 50_000):
-            connection.executemany(statement, storable(rows.slice(start, 50_000)).rows())
+            connection.executemany(statement, storable(rows.slice(start, 50_000)))
 
     def error(self, cause: Exception) -> SinkError:
         """Busy, full or out of reach may pass; all else will not."""
@@ -93,20 +107,24 @@ class SqliteDatabase(Database):
         return SinkRefused(f"SQLite at {self.path!r}: {cause}")
 
 
-def storable(table: pa.Table) -> pl.DataFrame:
-    """A table in SQLite's storage classes."""
+def storable(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows in SQLite's storage classes."""
     for index, one in enumerate(table.schema):
         column: Any = table.column(index)
         if plain.is_nested(one.type):
             column = plain.as_text(column)
         elif kinds.is_timestamp(one.type):
             column = column.cast(pa.timestamp("us", one.type.tz)).cast(pa.int64())
-        elif kinds.is_date(one.type) or kinds.is_decimal(one.type):
+        elif kinds.is_date(one.type) or kinds.is_time(one.type) or kinds.is_decimal(one.type):
             column = column.cast(pa.string())
         elif kinds.is_boolean(one.type):
             column = column.cast(pa.int8())
         table = table.set_column(index, one.name, column)
-    return pl.DataFrame(pl.from_arrow(table))
+    frame = pl.DataFrame(pl.from_arrow(table))
+    rows = frame.rows()
+    if not any(frame[name].is_nan().any() for name, kind in frame.schema.items() if kind.is_float()):
+        return rows
+    return [tuple(NAN if isinstance(cell, float) and math.isnan(cell) else cell for cell in row) for row in rows]
 
 
 @without_secrets
