@@ -32,9 +32,7 @@ SINKS = [kind for kind in PLACES if kind.name in ("sqlite", "postgres", "duckdb"
 
 
 def kept_by_all(value: Any) -> Any:
-    """Without what is known not to be kept by one of the sinks: SQLite has no NaN, PostgreSQL no NUL in a text."""
-    if isinstance(value, float) and math.isnan(value):
-        return 0.5
+    """Without what is known to be refused by one of the sinks: PostgreSQL has no NUL in a text."""
     return value.replace("\x00", "") if isinstance(value, str) else value
 
 
@@ -81,7 +79,7 @@ def alike(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, bool):
         return bool(found) == wanted
     if isinstance(wanted, float):
-        return (
+        return (math.isnan(wanted) and math.isnan(float(found))) or (
             float(found) == wanted or np.float32(found) == wanted
         )  # PostgreSQL writes the shortest text that a single is read back from
     return found == wanted if isinstance(wanted, str) else same(found, wanted)

@@ -24,7 +24,7 @@ from eventide.engine.feeds.landed import LandedFile
 from eventide.engine.feeds.text_times import ISO
 from eventide.kernel.columns import DEAD, RAW
 from eventide.model.watermark import Ascending
-from tests.formats.hostile import NESTED, SIMPLE, TYPES, Type, json_text, same, tried
+from tests.formats.hostile import NESTED, SIMPLE, TEXTS, TYPES, Type, json_text, same, tried
 
 EXAMPLES = int(os.environ.get("EVENTIDE_EXAMPLES", "12"))
 FLAT = [name for name in TYPES if name not in NESTED]
@@ -130,6 +130,9 @@ def entries(value: Any, kind: Any) -> Any:
     return [entries(part, kind.inner) for part in value] if isinstance(value, list) and isinstance(kind, pl.List) else value
 
 
+TEXTUAL = [
+    name for name in FLAT if name not in ("string", "binary")
+]  # what a text can say; Parquet has a type of its own for bytes
 STORED = {
     "bigint": pa.int64(), "double": pa.float64(), "decimal(38,18)": pa.decimal128(38, 18), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC"),
     "date": pa.date32(), "boolean": pa.bool_(), "float": pa.float32(), "int": pa.int32(), "binary": pa.binary(),
@@ -142,7 +145,7 @@ STORED = {
 def test_parquet_of_another_type_is_the_same_value_or_a_dead_letter(
     declared: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    stored = data.draw(st.sampled_from(sorted(STORED)))
+    stored = data.draw(st.sampled_from(sorted(STORED.keys() - ({"string"} if declared in TEXTUAL else set()))))
     values, _ = drawn(data, SIMPLE[stored])
     path = tmp_path_factory.mktemp("parquet") / "1.parquet"
     pq.write_table(pa.table({"c": pa.array(values, STORED[stored])}), path)
@@ -156,6 +159,24 @@ def test_parquet_of_another_type_is_the_same_value_or_a_dead_letter(
             assert row["c"].date() == value
         else:
             assert row["c"] == value, (value, row["c"])
+
+
+@pytest.mark.parametrize("declared", TEXTUAL)
+@tried(EXAMPLES)
+@given(data=st.data())
+def test_a_text_in_parquet_is_read_as_one_in_a_csv_file_is(
+    declared: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    said = SIMPLE[declared].values.map(lambda value: json_text(value, random.Random(0)).strip('"'))
+    values = data.draw(st.lists(st.one_of(TEXTS, said, st.none()), max_size=6))
+    folder, kinds = tmp_path_factory.mktemp("texts"), {"c": SIMPLE[declared].kind}
+    pq.write_table(pa.table({"c": pa.array(values, pa.string())}), folder / "1.parquet")
+    lines = ["x,c", *[f"{n},{csv_cell(value, random.Random(0))}" for n, value in enumerate(values)]]
+    (folder / "1.csv").write_bytes("\n".join(lines).encode())
+    ours, theirs = (read_file(folder / f"1.{form}", form, kinds).to_dicts() for form in ("parquet", "csv"))
+    for value, row, other in zip(values, ours, theirs, strict=True):
+        assert (row[DEAD] is None) == (other[DEAD] is None), (value, row, other)
+        assert row[DEAD] is not None or same(row["c"], other["c"]), (value, row["c"], other["c"])
 
 
 HOSTILE_RECORDS = [
