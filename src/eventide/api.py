@@ -21,6 +21,7 @@ from eventide.model.aggregate import (
     sum,
     variance,
 )
+from eventide.model.expression import col
 from eventide.model.policy import accumulate, divert, drop, retract
 from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
 from eventide.model.watermark import adaptive, ascending, bounded, custom, processing_time, punctuated
@@ -64,6 +65,7 @@ __all__ = [
     "avro",
     "bounded",
     "clickhouse",
+    "col",
     "collect",
     "console",
     "count",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from eventide.definition import pipeline as definition
-from eventide.definition.output import Output
+from eventide.definition.output import Audit, Output
 from eventide.definition.pipeline import Settings, warn_of_idleness
 from eventide.sinks.base import Sink
 from eventide.storage.scratch import scratch
@@ -44,12 +44,14 @@ class Pipeline(definition.Pipeline):
     def __init__(
         self,
         name: str,
-        *written: Output,
+        *written: Output | Audit,
         dead_letters: Sink | None = None,
         measure: bool | str | Sequence[str] | None = False,
         **settings: Unpack[Settings],
     ) -> None:
-        given: Settings = {"outputs": written, "dead_letter_sink": dead_letters, **settings}
+        outputs = tuple(output for output in written if isinstance(output, Output))
+        audits = tuple(audit for audit in written if isinstance(audit, Audit))
+        given: Settings = {"outputs": outputs, "audits": audits, "dead_letter_sink": dead_letters, **settings}
         columns = (measure,) if isinstance(measure, str) else () if measure is True else tuple(measure or ())
         super().__init__(name, measure=None if measure is False or measure is None else columns, **given)
         if written:  # a copy by `dataclasses.replace` was warned of when it was written
@@ -137,6 +139,12 @@ class Pipeline(definition.Pipeline):
 
         return dead_letters(self, spark)
 
+    def audited(self, spark: SparkSession) -> DataFrame:
+        """Every event that went on to be judged, with its place, where the pipeline has an output of the events themselves."""
+        from eventide.engine.tables import audited
+
+        return audited(self, spark)
+
     def archived(self, spark: SparkSession) -> DataFrame:
         """Every event as it arrived, with its place, as a DataFrame."""
         from eventide.engine.tables import archived
@@ -145,6 +153,7 @@ class Pipeline(definition.Pipeline):
 
     def lateness(self) -> Lateness:
         """How late its events come, by source, lane, hour and the measured columns."""
+        import eventide.engine  # noqa: F401 (by which a state on a Hadoop file system is reached)
         from eventide.lateness.measured import read_lateness
 
         return read_lateness(self)
@@ -161,8 +170,8 @@ class Pipeline(definition.Pipeline):
 
         return past_lateness(self, by, history, spark, **columns)
 
-    def windows(self, spark: SparkSession) -> DataFrame:
-        """Every window known: open, closed (and when), or final."""
+    def windows(self, spark: SparkSession, output: str | None = None) -> DataFrame:
+        """Every window known of the aggregation that an output (the first, unless named) reads: open, closed (and when), or final."""
         from eventide.engine.tables import windows
 
-        return windows(self, spark)
+        return windows(self, spark, self.output(output))

@@ -9,6 +9,7 @@ from eventide.model.aggregate import Aggregate
 from eventide.model.policy import Divert, LatePolicy
 from eventide.model.time import span
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
+from eventide.model.view import View
 from eventide.model.watermark import Strategy
 from eventide.model.window import Session, Sliding
 from eventide.sources.formats import Format
@@ -55,14 +56,21 @@ def _divert(divert: Divert) -> str:
 
 
 def _aggregate(what: Aggregate) -> str:
+    where = None if what.where is None else words(str(what.where))
     if what.kind == "custom":
-        return _call("aggregate", partial=repr(dict(what.partial)), merge=repr(dict(what.merge)), finish=words(what.finish))
+        parts = {"partial": repr(dict(what.partial)), "merge": repr(dict(what.merge)), "finish": words(what.finish)}
+        return _call("aggregate", **parts, where=where)
     column = [words(what.column)] if what.column else []
     if what.kind == "exact_quantile" and what.share == 0.5:
-        return _call("median", *column)
+        return _call("median", *column, where=where)
+    if what.kind == "top":
+        return _call("top", str(what.most), by=words(what.by), of=words(what.of), where=where)
+    if what.kind in ("min_by", "max_by"):
+        return _call(what.kind, *column, words(what.by), where=where)
     name, exact = (what.kind.removeprefix("exact_"), "True") if what.kind.startswith("exact_") else (what.kind, None)
     name, by = (name.removesuffix("_arrived"), '"arrival"') if name.endswith("_arrived") else (name, None)
-    return _call(name, *column, *([] if what.share is None else [repr(what.share)]), by=by, exact=exact)
+    numbers = [repr(number) for number in (what.share, what.most) if number is not None]
+    return _call(name, *column, *numbers, by=by, exact=exact, where=where)
 
 
 def _format(form: Format) -> str:
@@ -79,10 +87,11 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Every: lambda trigger: _call("every", span(trigger.period)),
     After: lambda trigger: _call("after", span(trigger.delay)),
     EveryRows: lambda trigger: _call("every_rows", str(trigger.rows)),
-    When: lambda trigger: _call("when", words(trigger.condition)),
+    When: lambda trigger: _call("when", words(str(trigger.condition))),
     PerBatch: lambda _: "per_batch()",
     PerRow: lambda _: "per_row()",
     AtExpiry: lambda _: "at_expiry()",
     Aggregate: _aggregate,
+    View: lambda view: str(view) or "all results as they are",
     Format: _format,
 }

@@ -39,7 +39,9 @@ def alike(mine: Any, theirs: Any) -> bool:
     return bool(mine == theirs)
 
 
-def assert_agreement(plan: Plan, got: InlineRun, ref: Reference, table: Table, same: Same = alike) -> None:
+def assert_agreement(
+    plan: Plan, got: InlineRun, ref: Reference, table: Table, same: Same = alike, aggregation: str = ""
+) -> None:
     for index, output in enumerate(plan.outputs):
         mine = [_mine(row, plan, table) for row in got.panes[output.name]]
         theirs = [_theirs(pane, plan) for pane in ref.panes if pane.output == output.name]
@@ -50,7 +52,7 @@ def assert_agreement(plan: Plan, got: InlineRun, ref: Reference, table: Table, s
             if output.accumulation == DISCARDING:
                 mine, theirs = _null_is_nothing(mine, plan), _null_is_nothing(theirs, plan)
             _same_panes(mine, theirs, same)
-    _same_rows(got, ref)
+    _same_rows(got, ref, aggregation)
 
 
 def _mine(row: dict[str, Any], plan: Plan, table: Table) -> Said:
@@ -92,10 +94,10 @@ def _same_verdicts(index: int, output: OutputPlan, got: InlineRun, ref: Referenc
         assert counts[f"rows_{verdict}"] == ref.state.worst[index][verdict], f"rows {verdict} of {output}"
 
 
-def _same_rows(got: InlineRun, ref: Reference) -> None:
+def _same_rows(got: InlineRun, ref: Reference, aggregation: str) -> None:
     for what in ("in", "dead", "duplicates", "markers"):
         assert got.ledger.rows[what] == ref.state.rows[what], what
-    assert got.ledger.rows["ahead"] + got.ledger.rows["judged"] == ref.state.rows["judged"]
+    assert sum(got.ledger.counted(aggregation, what) for what in ("ahead", "judged")) == ref.state.rows["judged"]
 
 
 def _same_table(plan: Plan, output: OutputPlan, mine: list[Said], theirs: list[Said], same: Same) -> None:

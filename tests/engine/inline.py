@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from eventide.engine.batch.lane_task import LaneAccount, scan_lane
 from eventide.engine.batch.microbatch import BatchInput, Engine
-from eventide.engine.batch.runner import InlineRunner
 from eventide.kernel.bound_plan import BoundPlan, Witnesses
 from eventide.kernel.scan import Arrivals, LaneCarry
 from eventide.model.event import Event
@@ -21,6 +20,13 @@ from eventide.state.store import Store
 from eventide.testing.spark import event_chunk
 
 KINDS: dict[str, pl.DataType] = {"key": pl.String(), "value": pl.Int64(), "id": pl.String()}
+
+
+class InlineRunner:
+    """Runs tasks one after the other in this process."""
+
+    def run(self, tasks: list[Callable[[], str]]) -> list[str]:
+        return [task() for task in tasks]
 
 
 @dataclass
@@ -40,13 +46,25 @@ class Table:
     kinds: Mapping[str, pl.DataType] = field(default_factory=lambda: KINDS)
 
     def engine(
-        self, plan: Plan, root: str, buckets: int = 2, skew: int | None = None, witnesses: Witnesses | None = None
+        self,
+        plan: Plan,
+        root: str,
+        buckets: int = 2,
+        skew: int | None = None,
+        witnesses: Witnesses | None = None,
+        beside: Sequence[tuple[Plan, Table]] = (),
     ) -> Engine:
+        """`beside` are other aggregations over the same stream, each with its own keys."""
         dedupe = ("id",) if plan.dedupe_within is not None else ()
-        shape = BoundPlan(
-            plan, self.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), witnesses=witnesses, tells_watermark=True
-        )
-        return Engine(shape, dict(self.kinds), tuple(True for _ in plan.outputs), Store(root), InlineRunner())
+        first, *others = (
+            BoundPlan(
+                plan, table.keys, dedupe, buckets, max_skew=(skew,) * len(plan.sources), witnesses=witnesses, tells_watermark=True,
+                name=str(nth or ""),
+            )
+            for nth, (plan, table) in enumerate([(plan, self), *beside])
+        )  # fmt: skip
+        shape = replace(first, beside=tuple(others))
+        return Engine(shape, dict(self.kinds), tuple(True for _ in shape.outputs), Store(root), InlineRunner())
 
     def as_the_oracle_sees(self, events: Sequence[Event]) -> list[Event]:
         """The model has one key for each event: of several columns it is their tuple, of none it is nothing."""
@@ -60,16 +78,23 @@ ONE_KEY = Table()
 
 
 def run_in_batches(
-    plan: Plan, events: list[Event], clocks: list[int], rng: random.Random, root: str, table: Table = ONE_KEY
+    plan: Plan,
+    events: list[Event],
+    clocks: list[int],
+    rng: random.Random,
+    root: str,
+    table: Table = ONE_KEY,
+    beside: Sequence[tuple[Plan, Table]] = (),
 ) -> InlineRun:
     """Each batch takes of every lane any number of the rows that have arrived; the last one drains."""
-    engine = table.engine(plan, root, rng.choice([1, 2, 3]))
+    engine = table.engine(plan, root, rng.choice([1, 2, 3]), beside=beside)
     kinds = dict(table.kinds)
     lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
     for event in events:
         lanes.setdefault(event.lane_id, []).append(event)
     read = dict.fromkeys(lanes, 0)
-    ledger, out = engine.first_ledger(), InlineRun({o.name: [] for o in plan.outputs}, {o.name: [] for o in plan.outputs})
+    names = [output.name for output in engine.shape.outputs]
+    ledger, out = engine.first_ledger(), InlineRun({name: [] for name in names}, {name: [] for name in names})
     last = max((e.arrival for e in events), default=0) + 1
     for number, clock in enumerate([*clocks, last]):
         drain = number == len(clocks)

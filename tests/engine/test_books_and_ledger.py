@@ -60,7 +60,7 @@ class Books:
         }
         late = self.store.write_table("late/keeps", 7, "bucket", pl.DataFrame({"id": [1]}))
         ledger = Ledger(rows=rows, outputs=outputs)
-        self.result = BatchResult(ledger, {}, {"keeps": [late], "counts": []}, [dead], [], Counter(), 1)
+        self.result = BatchResult(ledger, {}, {"keeps": [late], "counts": []}, [dead], [], Counter(), {"": 1})
 
     def check(self) -> None:
         check_conservation(self.store, self.shape, (True, False), self.before, self.result, self.given)
@@ -118,7 +118,7 @@ def test_nothing_waits_after_the_end_of_the_input(tmp_path: Path) -> None:
 
 def test_rows_that_wait_are_where_a_sweep_will_find_them(tmp_path: Path) -> None:
     books = Books(tmp_path)
-    books.result.waiting = 0
+    books.result.waiting = {"": 0}
     with pytest.raises(ConservationBreach, match="rows stored beyond the sweep: 0"):
         books.check()
 

@@ -13,7 +13,7 @@ from inline import run_in_batches
 from eventide.engine.batch import bucket_task, lane_task
 from eventide.engine.batch.conservation import ConservationBreach
 from eventide.kernel import aggregate as kernel
-from eventide.kernel import scan
+from eventide.kernel import share
 from eventide.kernel.columns import ROWS
 from eventide.model import aggregate
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
@@ -56,8 +56,8 @@ def breaks(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, change: Any)
 LOSSES = {
     "a late row is not written": (bucket_task, "late_rows", without_one, "late files"),
     "a dead letter is not written": (lane_task, "_dead_letters", without_one, "dead-letter files"),
-    "a partial counts a row twice": (scan.aggregate, "partial", with_more(ROWS), "rows in the partials"),
-    "a partial adds up wrongly": (scan.aggregate, "partial", with_more("__a1_s"), "sum of the partials"),
+    "a partial counts a row twice": (share.aggregate, "partial", with_more(ROWS), "rows in the partials"),
+    "a partial adds up wrongly": (share.aggregate, "partial", with_more("__a1_s"), "sum of the partials"),
     "a verdict is counted twice": (bucket_task.judge, "verdict_counts", lambda c: {**c, "refused": c["refused"] + 1}, "pairs"),
     "a row is judged that never waited": (bucket_task, "swept_rows", lambda rows: pl.concat([rows, rows.head(1)]), "waiting"),
 }

@@ -7,10 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from feeding import Feeding
 from machine import Killed
 
+import eventide as ev
 from eventide.engine.changes import StateFinished
 from eventide.engine.handle import Handle, StoppedBeforeTheEnd
 from eventide.engine.restart import start_over
@@ -146,3 +148,23 @@ def test_a_query_that_somebody_else_stops_does_not_finish_its_state(spark: Any, 
 def test_an_input_that_goes_on_for_ever_has_no_end(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="drain=True"):
         Handle.start(Feeding(tmp_path).pipe, object(), drain=True, available_now=False)
+
+
+def test_a_table_that_a_killed_run_left_behind_is_brought_up_to_date_when_the_state_is_finished(tmp_path: Path) -> None:
+    """Readers of a Parquet table see what came last when the run closes it, or the next one opens it; after the end there is no next batch."""
+
+    def dies(point: str) -> None:
+        if point == "commit":
+            raise Killed
+
+    feeding = fed(tmp_path)
+    feeding.run.close()
+    lake = feeding.pipeline(more=[lambda minutes: minutes.to("lake", ev.parquet(str(tmp_path / "lake")), late=ev.drop())])
+    feeding.open(lake, hook=dies)
+    with pytest.raises(Killed):
+        feeding.run.drain()
+    feeding.run.lease.release()  # and nothing is closed
+    with pytest.raises(StateFinished):
+        feeding.open(lake)
+    said = {(p["window_start"], p["bank"]) for p in feeding.said("panes/lake")}
+    assert said and {*pl.read_parquet(tmp_path / "lake/lake/current.parquet").select("window_start", "bank").rows()} == said

@@ -168,7 +168,7 @@ def test_different_keys_of_any_type_have_different_ids(name: str) -> None:
         pl.lit(0).alias("__start"), pl.lit(10).alias("__end"), pl.lit(0).alias("__sequence"), pl.lit("insert").alias("__op"),
         pl.lit("on_time").alias("__timing"), pl.lit(1).alias("n"),
     )  # fmt: skip
-    ids = pane_table(panes, BoundPlan(plan, ("k",)), 0)["window_id"].to_list()
+    ids = pane_table(panes, BoundPlan(plan, ("k",)), plan.outputs[0], 0)["window_id"].to_list()
     assert len(set(ids)) == len(keys), ids
 
 

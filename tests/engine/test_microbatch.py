@@ -56,11 +56,11 @@ def test_a_sweep_that_stops_inside_an_instant_keeps_what_can_still_come_of_it(tm
     first = batch(engine, engine.first_ledger(), 0, 3, [rows(A, (2, 1)), rows(B, (3, 6))], {A, B}).ledger
     assert first.swept == end_of(3) and [p.kind for p in first.parts] == ["sessions", "sessions"]
     second = batch(engine, first, 1, 9, [rows(A, (4, 1), (5, 4), first=1), rows(B, (5, 1), first=1)], {B})
-    assert second.ledger.swept == (5, 0, "a", 2) and second.waiting == 1
+    assert second.ledger.swept == (5, 0, "a", 2) and second.waiting == {"": 1}
     assert second.ledger.frontier.watermark == 4, "the row at which the sweep stops has moved W"
     assert sorted(p.low for p in second.ledger.parts if p.kind == "rows") == [4, 5]
     third = batch(engine, second.ledger, 2, 12, [rows(A, (8, 1), first=3)], {B})
-    assert third.ledger.swept == (8, 0, "a", 3) and third.waiting == 0
+    assert third.ledger.swept == (8, 0, "a", 3) and third.waiting == {"": 0}
     assert [p.low for p in third.ledger.parts if p.kind == "rows"] == [8]
     assert third.ledger.rows["judged"] == 6
     fourth = batch(engine, third.ledger, 3, 12, [], {A, B}).ledger

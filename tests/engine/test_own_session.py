@@ -149,7 +149,7 @@ def test_notes_that_are_in_a_newer_format_after_all_are_refused_with_their_forma
     (tmp_path / "checkpoint/offsets").mkdir(parents=True)
     (tmp_path / "checkpoint/offsets/0").write_text('v2\n{"batchWatermarkMs":0}\n{"0":{"logOffset":0}}')
     with pytest.raises(JournalError, match=r"offsets/0, has format 'v2'; Eventide reads v1"):
-        SparkNotes(record_files(str(tmp_path), None)).offsets(0)
+        SparkNotes(record_files(str(tmp_path))).offsets(0)
 
 
 def test_a_session_without_the_connector_is_refused_with_what_brings_it(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from tests.support.object_store import ObjectStore, environment_at
 
+from eventide.engine.hadoop_files import HadoopFiles, through_spark
 from eventide.errors import StoreError
 from eventide.state.journal import Journal, LocalFiles, RecordTaken
 from eventide.state.ledger import Ledger
-from eventide.state.records import HadoopFiles, proven_files, record_files
-from eventide.storage.files import prove
+from eventide.state.records import proven_files, record_files
+from eventide.storage import files as storage
+from eventide.storage.files import prove, reach_hadoop
 from eventide.storage.objects import ObjectFiles
 
 
@@ -90,7 +92,7 @@ def test_s3_and_s3a_lead_to_the_same_place_and_need_no_session(lake: str) -> Non
 
 
 def test_every_kind_of_file_is_proven_before_a_run_writes_it(files: Any) -> None:
-    prove(files, "here", "")
+    prove(files, "here")
     assert files.names("probe") == []
 
 
@@ -100,7 +102,7 @@ def test_a_place_that_creates_a_file_twice_is_refused(tmp_path: Path, monkeypatc
         for name, value in store.environment.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(StoreError, match=r"created a second time.*If-None-Match"):
-            proven_files("s3://lake/careless", None)
+            proven_files("s3://lake/careless")
     finally:
         store.close()
 
@@ -111,7 +113,16 @@ def test_a_file_manager_that_loses_what_is_replaced_is_refused_with_the_setting(
     files = HadoopFiles(f"file://{tmp_path}", spark)
     monkeypatch.setattr(files, "write", lambda path, body: None)  # as a rename onto a file that is there does on s3a
     with pytest.raises(StoreError, match=r"still reads b'first'.*spark.sql.streaming.checkpointFileManagerClass"):
-        prove(files, "s3a://bucket/state", files.what_to_change)
+        prove(files, "s3a://bucket/state")
+
+
+def test_a_hadoop_file_system_is_reached_by_who_has_spark(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_hadoop", [])
+    with pytest.raises(StoreError, match="hdfs://cluster/state can be read through Spark only"):
+        record_files("hdfs://cluster/state")
+    reach_hadoop(lambda root: through_spark(root.replace("hdfs://cluster", f"file://{tmp_path}")))
+    assert proven_files("hdfs://cluster/state").create("a/b.json", b"one")
+    assert (tmp_path / "state/a/b.json").read_bytes() == b"one"
 
 
 def test_a_scheme_on_which_two_could_win_is_refused() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 import psycopg
 import pytest
+from inline import InlineRunner
 from staged_driver import pipeline, run
 from tests.support.postgres import PASSWORD, PostgresServer
 
-from eventide.engine.batch.runner import InlineRunner
 from eventide.engine.batch.staging import deliver_staged
 from eventide.errors import SinkRefused, StagedPartsLost
 from eventide.sinks import Delivery, Retry, postgres

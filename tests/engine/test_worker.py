@@ -8,8 +8,9 @@ from zipimport import zipimporter
 
 import pytest
 
+from eventide.engine.between_tasks import ready_for_the_next
 from eventide.engine.java import SparkUnavailable
-from eventide.engine.worker import check_workers, prepared_workers, ready_for_the_next
+from eventide.engine.worker import check_workers, prepared_workers
 
 
 class Workers:

@@ -87,17 +87,17 @@ def test_progress_suspects_and_measures_are_the_models(seed: int) -> None:
         before = replace(carry)
         want, got = scan(now, reading, source.strategy, source.idle_after, first_end, seen), read(shape, carry, now, rng)
         assert got.progress == want.progress
-        assert offsets(got.rows, BEHIND) == [e.offset for e in want.suspects]
+        assert offsets(got.shares[0].rows, BEHIND) == [e.offset for e in want.suspects]
         data = [event for _, event in want.ahead]
         if any(p.joins for p in want.progress):
             sure = [
-                e for e in data if e.offset not in offsets(got.rows)
+                e for e in data if e.offset not in offsets(got.shares[0].rows)
             ]  # what is sure before and after a joining, laws over W decide
         else:
             sure = [e for e in data if _sure(before, first_end(e.event_time), shape)]
-        assert got.counts.get("ahead", 0) == sum(int(p[ROWS].sum()) for p in got.partials) == len(sure)
-        assert sorted(offsets(got.rows)) == sorted(e.offset for e in [*want.suspects, *data] if e not in sure)
-        assert got.counts.get("kept", 0) == len(offsets(got.rows))
+        assert got.counts.get("ahead", 0) == sum(int(p[ROWS].sum()) for p in got.shares[0].partials) == len(sure)
+        assert sorted(offsets(got.shares[0].rows)) == sorted(e.offset for e in [*want.suspects, *data] if e not in sure)
+        assert got.counts.get("kept", 0) == len(offsets(got.shares[0].rows))
         if isinstance(window, Sliding):
             assert got.counts.get("ahead_pairs", 0) == sum(len(window.assign(e.event_time or 0)) for e in sure)
         assert got.counts.get("value_1", 0) == sum(e.row["value"] or 0 for e in sure)
@@ -133,7 +133,7 @@ SIMPLE = Plan((SourcePlan(Bounded(0), ("a",)),), Sliding(4, 4), AGGREGATES, (Out
 
 
 def arrivals_of(found: Found) -> list[int]:
-    return [a for f in found.rows for a in f[ARRIVAL].to_list()]
+    return [a for f in found.shares[0].rows for a in f[ARRIVAL].to_list()]
 
 
 def test_arrivals_are_lowered_to_the_clock_then_never_go_back_then_stand_after_what_was_swept() -> None:
@@ -178,16 +178,16 @@ def test_a_regression_under_fail_stops_and_names_the_place() -> None:
 
 def test_many_partials_are_merged_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory follows the keys, not the rows; what was merged counts once."""
-    from eventide.kernel import scan as module
+    from eventide.kernel import share as module
 
     monkeypatch.setattr(module, "MERGE_ABOVE", 2)
     scanner = LaneScanner(BoundPlan(SIMPLE, ("key",)), LANE, LaneCarry())
     held = []
     for number in range(6):
         scanner.read(event_chunk([replace(e, offset=number) for e in plain([1 + number % 2], [number])], KINDS))
-        held.append(len(scanner.found.partials))
+        held.append(len(scanner.found.shares[0].partials))
     assert held == [1, 2, 1, 2, 1, 2]
-    assert int(sum(p[ROWS].sum() for p in scanner.finish().partials)) == 6
+    assert int(sum(p[ROWS].sum() for p in scanner.finish().shares[0].partials)) == 6
 
 
 def test_the_ends_of_time_stand_for_undefined() -> None:

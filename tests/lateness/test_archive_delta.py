@@ -4,8 +4,7 @@ import deltalake
 import pytest
 
 import eventide as ev
-from eventide.engine.run import Run
-from tests.lateness.test_live import payments, upi
+from tests.lateness.test_live import killed, payments, upi
 
 
 def kept(pipeline):
@@ -17,18 +16,6 @@ def pipeline(tmp_path):
     (tmp_path / "landing").mkdir()
     payments(500).write_parquet(tmp_path / "landing" / "0.parquet")
     return upi(tmp_path, archive=str(tmp_path / "archive"), archive_format="delta")
-
-
-def killed(pipeline, spark, point):
-    def die(at):
-        if at == point:
-            raise RuntimeError(f"killed at {at}")
-
-    run = Run(pipeline, spark, str(pipeline.state), hook=die)
-    run.open()
-    with pytest.raises(Exception, match="killed at"):
-        run.start(available_now=True).awaitTermination()
-    run.close()
 
 
 def test_killed_before_or_after_the_commit_the_table_holds_every_event_once(spark, pipeline, tmp_path):

@@ -172,21 +172,24 @@ def test_the_archive_holds_every_event_once_by_day_of_arrival_and_event(spark, r
     assert ("2026-11-08", "2026-11-08") in days and ("2026-11-09", "2026-11-08") in days
 
 
+def killed(pipeline, spark, point):
+    def die(at):
+        if at == point:
+            raise RuntimeError(f"killed at {at}")
+
+    run = Run(pipeline, spark, str(pipeline.state), hook=die)
+    run.open()
+    with pytest.raises(Exception, match="killed at"):
+        run.start(available_now=True).awaitTermination()
+    run.close()
+
+
 def test_killed_anywhere_in_a_batch_the_archive_holds_every_event_once(spark, tmp_path):
     (tmp_path / "landing").mkdir()
     payments(500).write_parquet(tmp_path / "landing" / "0.parquet")
     pipeline = upi(tmp_path, archive=str(tmp_path / "archive"), measure=True)
     for point in ("scan", "deliver"):
-
-        def die(at, point=point):
-            if at == point:
-                raise RuntimeError(f"killed at {at}")
-
-        run = Run(pipeline, spark, str(pipeline.state), hook=die)
-        run.open()
-        with pytest.raises(Exception, match="killed at"):
-            run.start(available_now=True).awaitTermination()
-        run.close()
+        killed(pipeline, spark, point)
         with pytest.raises(ev.DefinitionError, match="holds nothing yet"):
             pipeline.archived(spark)
     pipeline.run(spark)

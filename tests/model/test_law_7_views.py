@@ -199,7 +199,7 @@ NAN = float("nan")
         ("COALESCE(z, a)", 5), ("NULLIF(a, 5)", None), ("LEAST(a, z, 2)", 2), ("GREATEST(a, t)", None), ("ABS(-a)", 5),
         ("FLOOR(-2.5)", -3), ("CEIL(2.1)", 3), ("UPPER(t)", "IT'S"), ("LENGTH(t)", 4), ("big + 1", None), ("big * 1.0 > 1", True),
         ('"a" != 4', True), ("`a` == 5", True), ("a is not null", True), ("1 < 2 = TRUE", True), ("dec * 2 = 0.5", True),
-        ("dec / dec", 1.0), (".5 + 1.", 1.5), ("FLOOR(nan) = nan", True),
+        ("dec / dec", 1.0), (".5 + 1.", 1.5), ("FLOOR(nan)", None), ("CEIL(nan * 2) IS NULL", True),
     ],
 )  # fmt: skip
 def test_what_expressions_mean(text: str, value: Any) -> None:

@@ -21,7 +21,9 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
         lost = "dropped" if output.late.refused is None else "diverted"
         parts = [(before["ahead"] + before["judged"], "before it joined")]
         parts += [(counts[key], label) for label, key in PLACES] + [(counts["rows_refused"], lost)]
-        parts += [(rows[key], label) for label, key in REST] + [(ledger.waiting, "waiting")]
+        parts += [(rows[key], label) for label, key in REST] + [
+            (ledger.waiting_for(ledger.reads.get(output.name, "")), "waiting")
+        ]
         agrees = sum(number for number, _ in parts) == rows["in"]
         shown = " + ".join(f"{number:,} {label}" for number, label in parts if number) or "nothing yet"
         lines.append(f"  {output.name:<10} {shown}  {'[green]✓[/green]' if agrees else '[red]✗[/red]'}")
@@ -40,5 +42,5 @@ def committed(pipeline: Pipeline) -> Ledger:
     if pipeline.state is not None and scheme_of(pipeline.state) in HADOOP:
         raise StoreError(f"what is committed in {pipeline.state} can be read through Spark only.")
     found = (None if pipeline.state is None else State.of(pipeline).committed) or Ledger()
-    found.seat(output.name for output in pipeline.outputs)
+    found.seat([output.name for output in pipeline.outputs], found.reads)
     return found

@@ -55,7 +55,7 @@ def session_for(pipeline: Pipeline | None, **session: Any) -> Any:
 
 def spark_log(pipeline: Pipeline | None) -> str:
     """Beside the state where there is a local one, else among temporary files."""
-    from eventide.state.records import is_local
+    from eventide.storage.address import is_local
 
     if pipeline is not None and pipeline.state is not None and is_local(pipeline.state):
         return pipeline.state.removeprefix("file://").removeprefix("file:").rstrip("/") + ".spark.log"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventide.errors import DefinitionError, LossWarning
 from eventide.model.aggregate import ADDITIVE
+from eventide.model.expression import expression, known
 from eventide.model.policy import ACCUMULATIONS, DISCARDING, RETRACTING, LatePolicy
 from eventide.model.time import show_duration
 from eventide.model.trigger import (
@@ -20,12 +21,36 @@ from eventide.model.trigger import (
     PerRow,
     When,
 )
+from eventide.model.view import WHOLE, View, Where
 from eventide.model.window import Session, Sliding
 from eventide.redaction import warn_of
 from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
-    from eventide.definition.stream import Aggregation
+    from eventide.definition.stream import Aggregation, Stream
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The stream itself as an output: every event that is judged, once, as a row with its place."""
+
+    name: str
+    stream: Stream
+    sink: Sink | None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.sink is not None and not self.sink.capabilities.append:
+            raise DefinitionError(
+                f"output {self.name!r}: events go to {type(self.sink).__name__}, which cannot hold rows. "
+                "Use parquet(…), kafka_topic(…) or a SQL sink."
+            )
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could not be one of a directory."""
+    if not name or "/" in name or name.startswith("."):
+        raise DefinitionError(f'an output is called {name!r}; give it a name without slashes, such as "dashboard".')
 
 
 @dataclass(frozen=True)
@@ -39,11 +64,18 @@ class Output:
     early: EarlyTrigger | None
     late_firing: LateTrigger
     accumulation: str
+    view: View = WHOLE
+    """Which results it gives, and what of them."""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns that it gives beside keys and bounds."""
+        names = [name for name, _ in self.aggregation.aggregates]
+        return self.view.names(self.aggregation.keys, names, f"output {self.name!r}")
 
     def check(self) -> None:
         """Refuse what contradicts itself; warn of what loses rows, naming the loss."""
-        if not self.name or "/" in self.name or self.name.startswith("."):
-            raise DefinitionError(f'an output is called {self.name!r}; give it a name without slashes, such as "dashboard".')
+        check_name(self.name)
         if not isinstance(self.late, LatePolicy):
             raise DefinitionError(
                 f"output {self.name!r}: late={self.late!r}; use drop(), accumulate(…), retract(…) or divert(…)."
@@ -56,6 +88,9 @@ class Output:
             raise DefinitionError(
                 f"output {self.name!r}: late_firing={self.late_firing!r}; use per_batch(), per_row() or every_rows(…)."
             )
+        if isinstance(self.early, When):
+            names = [name for name, _ in self.aggregation.aggregates]
+            known(expression(self.early.condition), names, f"output {self.name!r}: early=when(…)")
         self._check_accumulation()
         self._check_sink()
         self._warn_of_state()
@@ -71,6 +106,11 @@ class Output:
             raise DefinitionError(
                 f"output {self.name!r}: retract(…) withdraws totals, but a discarding output never states one. Use accumulate(…)."
             )
+        if self.view != WHOLE:
+            raise DefinitionError(
+                f"output {self.name!r}: where(…) and select(…) look at totals, but a discarding output never states one. Use accumulate(…) "
+                "or retract(…), without discarding."
+            )
         for name, what in self.aggregation.aggregates:
             if what.kind not in ADDITIVE:
                 raise DefinitionError(
@@ -82,13 +122,17 @@ class Output:
         able = getattr(self.sink, "capabilities", None)
         if self.sink is None or able is None:
             return
-        moves = self.accumulation == RETRACTING or (
-            isinstance(self.aggregation.window, Session) and self.accumulation != DISCARDING
+        holds_back = any(isinstance(step, Where) for step in self.view.steps)
+        moves = (
+            self.accumulation == RETRACTING
+            or holds_back
+            or (isinstance(self.aggregation.window, Session) and self.accumulation != DISCARDING)
         )
         if moves and not able.retract:
             warn_of(
                 f"output {self.name!r}: results are withdrawn, but {type(self.sink).__name__} cannot take a retraction: withdrawn results "
-                "would stand there for ever. Use a sink with upserts (sqlite, postgres, …), or accumulate(…) over fixed windows.",
+                "would stand there for ever. Use a sink with upserts (sqlite, postgres, …), or accumulate(…) over fixed windows "
+                "without where(…).",
                 LossWarning,
             )
         if self.late.refused is not None and self.late.refused.to is not None and not self.late.refused.to.capabilities.append:

@@ -1,16 +1,17 @@
-"""A pipeline as a plain value: a name, outputs over one windowed aggregation, and where its state is kept; checked where it is written."""
+"""A pipeline as a plain value: a name, outputs over windowed aggregations of one stream, and where its state is kept; checked where it is written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypedDict
+from dataclasses import dataclass, field, replace
+from typing import Self, TypedDict
 
-from eventide.definition.output import Output
+from eventide.definition.output import Audit, Output
 from eventide.definition.source import Source
-from eventide.definition.stream import Aggregation
+from eventide.definition.stream import Aggregation, Stream
 from eventide.errors import DefinitionError, LossWarning
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.time import show_duration
+from eventide.model.view import WHOLE
 from eventide.redaction import warn_of
 from eventide.sinks.base import Sink
 
@@ -19,6 +20,7 @@ class Settings(TypedDict, total=False):
     """The settings of a pipeline that may be left out, for who writes one and for type checkers."""
 
     outputs: tuple[Output, ...]
+    audits: tuple[Audit, ...]
     state: str | None
     when_all_idle: str
     buckets: int | None
@@ -45,20 +47,25 @@ class Pipeline:
     """Parquet files alone, or with a log that makes them a Delta table."""
     measure: tuple[str, ...] | None = None
     """Columns by which lateness is measured while it runs; empty: only by source and lane; None: not at all."""
+    audits: tuple[Audit, ...] = ()
+    """Outputs that take the events themselves."""
 
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name:
             raise DefinitionError(f'a pipeline is called {self.name!r}; give it a name without slashes, such as "upi-minutes".')
         if not self.outputs:
             raise DefinitionError(f'pipeline {self.name!r} has no output; add one with aggregation.to("name", sink, late=…).')
-        names = [output.name for output in self.outputs]
+        names = [*(output.name for output in self.outputs), *(audit.name for audit in self.audits)]
         for name in names:
             if names.count(name) > 1:
                 raise DefinitionError(f"pipeline {self.name!r} has two outputs called {name!r}; give each its own name.")
-        if any(output.aggregation != self.aggregation for output in self.outputs):
-            raise DefinitionError(
-                f"the outputs of pipeline {self.name!r} read different aggregations; one pipeline shares one. Make a pipeline for each."
-            )
+        read = {**{o.name: o.aggregation.stream for o in self.outputs}, **{audit.name: audit.stream for audit in self.audits}}
+        for name, stream in read.items():
+            if stream != self.stream:
+                raise DefinitionError(
+                    f"the outputs {self.outputs[0].name!r} and {name!r} of pipeline {self.name!r} read different streams, which have no one "
+                    "watermark: all aggregations of a pipeline read the same sources with the same dedupe(…). Make a pipeline for each."
+                )
         if self.when_all_idle not in ("hold", "advance"):
             raise DefinitionError(f'when_all_idle is {self.when_all_idle!r}; it must be "hold" or "advance".')
         if self.buckets is not None and self.buckets < 1:
@@ -66,29 +73,50 @@ class Pipeline:
         if self.archive_format not in ("parquet", "delta"):
             raise DefinitionError(f'archive_format is {self.archive_format!r}; it must be "parquet" or "delta".')
         if self.measure:
-            self.aggregation.stream.refuse_unknown(self.measure, "measure")
+            self.stream.refuse_unknown(self.measure, "measure")
+
+    @property
+    def stream(self) -> Stream:
+        """The events that all its aggregations read, once."""
+        return self.outputs[0].aggregation.stream
+
+    @property
+    def aggregations(self) -> tuple[Aggregation, ...]:
+        """Its aggregations, in the order in which outputs name them; several outputs may read one."""
+        found: list[Aggregation] = []
+        for output in self.outputs:
+            if output.aggregation not in found:
+                found.append(output.aggregation)
+        return tuple(found)
 
     @property
     def aggregation(self) -> Aggregation:
-        """The aggregation that all outputs share."""
+        """The first of its aggregations."""
         return self.outputs[0].aggregation
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """Where its events come from."""
-        return self.aggregation.stream.sources
+        return self.stream.sources
 
-    def plan(self, generation: int = 0) -> Plan:
-        """What it means, without sources and sinks."""
+    def plan(self, generation: int = 0, aggregation: Aggregation | None = None) -> Plan:
+        """What one of its aggregations (the first, unless said) means, without sources and sinks."""
+        of = aggregation or self.aggregation
+        read = [output for output in self.outputs if output.aggregation == of]
         return Plan(
             sources=tuple(SourcePlan(s.watermark, (), s.idle_after) for s in self.sources),
-            window=self.aggregation.window,
-            aggregates=self.aggregation.aggregates,
-            outputs=tuple(OutputPlan(o.name, o.late.allowed, o.accumulation, o.early, o.late_firing) for o in self.outputs),
-            dedupe_within=self.aggregation.stream.dedupe_within,
+            window=of.window,
+            aggregates=of.aggregates,
+            outputs=tuple(OutputPlan(o.name, o.late.allowed, o.accumulation, o.early, o.late_firing, o.view) for o in read),
+            dedupe_within=self.stream.dedupe_within,
             when_all_idle=self.when_all_idle,
             generation=generation,
+            keys=of.keys,
         )
+
+    def around(self, output: Output) -> Self:
+        """The same pipeline with the outputs alone that read the aggregation of one of them."""
+        return replace(self, outputs=tuple(o for o in self.outputs if o.aggregation == output.aggregation))
 
     def output(self, name: str | None = None) -> Output:
         """One of its outputs by name; without one, the first."""
@@ -103,25 +131,31 @@ class Pipeline:
 
     def explain(self) -> str:
         """What it does, in words."""
-        aggregation = self.aggregation
         lines = [f"pipeline {self.name}"]
         for source in self.sources:
             idle = f", idle after {show_duration(source.idle_after)}" if source.idle_after else ""
             lines.append(f"  reads   {source}{idle}")
-        if aggregation.stream.dedupe_within:
-            keys = ", ".join(aggregation.stream.dedupe_keys)
-            lines.append(f"  keeps   the first of equal {keys} within {show_duration(aggregation.stream.dedupe_within)}")
-        by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
-        lines.append(f"  cuts    {aggregation.window}{by}")
-        lines.append(
-            "  computes " + ", ".join(f"{name} = {what.kind}({what.column or ''})" for name, what in aggregation.aggregates)
-        )
-        for output in self.outputs:
-            sink = (
-                "the pipeline's own tables" if output.sink is None else type(output.sink).__name__.removesuffix("Sink").lower()
+        if self.stream.dedupe_within:
+            keys = ", ".join(self.stream.dedupe_keys)
+            lines.append(f"  keeps   the first of equal {keys} within {show_duration(self.stream.dedupe_within)}")
+        for aggregation in self.aggregations:
+            by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
+            lines.append(f"  cuts    {aggregation.window}{by}")
+            lines.append(
+                "  computes " + ", ".join(f"{name} = {what.kind}({what.column or ''})" for name, what in aggregation.aggregates)
             )
-            lines.append(f"  gives   {output.name} to {sink}: late rows {output.late}, {output.accumulation.replace('_', ' ')}")
+            lines += [_gives(output) for output in self.outputs if output.aggregation == aggregation]
+        lines += [f"  gives   {audit.name} to {_sink(audit.sink)}: every event that is judged" for audit in self.audits]
         return "\n".join(lines)
+
+
+def _gives(output: Output) -> str:
+    view = "" if output.view == WHOLE else f" {output.view},"
+    return f"  gives   {output.name}{view} to {_sink(output.sink)}: late rows {output.late}, {output.accumulation.replace('_', ' ')}"
+
+
+def _sink(sink: Sink | None) -> str:
+    return "the pipeline's own tables" if sink is None else type(sink).__name__.removesuffix("Sink").lower()
 
 
 def warn_of_idleness(pipeline: Pipeline) -> None:

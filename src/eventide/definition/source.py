@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from eventide.definition.output import Audit
 from eventide.definition.stream import Stream, Windowed
 from eventide.definition.time_forms import time_form
 from eventide.errors import DefinitionError
@@ -13,6 +14,7 @@ from eventide.model.time import Duration, duration
 from eventide.model.watermark import Strategy
 from eventide.model.window import Window
 from eventide.redaction import without_secrets
+from eventide.sinks.base import Sink
 
 Transform = Callable[[Any], Any]
 Mapped = Callable[[Any], Any]
@@ -120,6 +122,10 @@ class Source:
     def dedupe(self, *keys: str, within: Duration) -> Stream:
         """Keep the first of equal events, by arrival, within a span of event time."""
         return self._stream().dedupe(*keys, within=within)
+
+    def to(self, name: str, sink: Sink | None = None) -> Audit:
+        """Its events themselves as an output of the pipeline that reads them: each that is judged, once, whatever the verdicts."""
+        return self._stream().to(name, sink)
 
     def _stream(self) -> Stream:
         return Stream((self,))

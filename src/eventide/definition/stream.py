@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from eventide.definition.output import Output
+from eventide.definition.output import Audit, Output
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import KINDS
 from eventide.model.aggregate import Aggregate
+from eventide.model.expression import Expression
 from eventide.model.policy import ACCUMULATING, RETRACTING, LatePolicy
 from eventide.model.time import Duration, duration
 from eventide.model.trigger import PER_BATCH, EarlyTrigger, LateTrigger
+from eventide.model.view import WHOLE, View
 from eventide.model.window import Session, Sliding, Window
 from eventide.sinks.base import Sink
 
@@ -51,6 +53,13 @@ class Stream:
         keys = (by,) if isinstance(by, str) else tuple(by)
         self.refuse_unknown(keys, "by")
         return Windowed(self, window, keys)
+
+    def to(self, name: str, sink: Sink | None = None) -> Audit:
+        """The events themselves as an output of the pipeline that reads them: each that is judged, once, whatever the verdicts.
+
+        With the late rows that outputs divert and the dead letters it is the whole input; duplicates and markers are only counted.
+        """
+        return Audit(name, self, sink)
 
     def refuse_unknown(self, columns: tuple[str, ...], where: str) -> None:
         """Refuse columns that a source is known not to have, and names that are kept for ours."""
@@ -93,14 +102,31 @@ class Windowed:
         return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
 
 
-@dataclass(frozen=True)
-class Aggregation:
-    """One windowed aggregation, which any number of outputs may read, each in its own way."""
+class Readable:
+    """What outputs read: results, whole or under a view."""
 
-    stream: Stream
-    window: Window
-    keys: tuple[str, ...]
-    aggregates: tuple[tuple[str, Aggregate], ...]
+    def _read(self) -> tuple[Aggregation, View]:
+        raise NotImplementedError
+
+    def where(self, condition: str | Expression) -> Shown:
+        """Only results for which a condition holds; one for which it no longer holds is withdrawn, also by late data.
+
+        The condition is SQL, or an expression, over keys, aggregates, `window_start` and `window_end` (in microseconds); null is no.
+
+        >>> import eventide as ev
+        >>> passes = ev.files("radar", "in/", schema="ts timestamp, object string, m double", event_time="ts", watermark=ev.bounded("5 s"))
+        >>> risk = passes.window(ev.tumbling("30 seconds"), by="object").agg(closest=ev.min("m"))
+        >>> alerts = risk.where("closest < 1000").select(km="closest / 1000")
+        >>> alerts == risk.where(ev.col("closest") < 1000).select(km=ev.col("closest") / 1000)
+        True
+        """
+        aggregation, view = self._read()
+        return Shown(aggregation, view.where(condition))
+
+    def select(self, **columns: str | Expression) -> Shown:
+        """These columns instead of the aggregates, each computed of a result; keys and bounds stay. A division by zero is null."""
+        aggregation, view = self._read()
+        return Shown(aggregation, view.select(**columns))
 
     def to(
         self,
@@ -113,11 +139,43 @@ class Aggregation:
         accumulation: str | None = None,
     ) -> Output:
         """An output: a name, a sink (none: only the pipeline's own tables), and what it does with late rows."""
-        output = Output(
-            name, self, sink, late, early, late_firing, accumulation or (RETRACTING if late.retracts else ACCUMULATING)
-        )
+        aggregation, view = self._read()
+        mode = accumulation or (RETRACTING if late.retracts else ACCUMULATING)
+        output = Output(name, aggregation, sink, late, early, late_firing, mode, view)
         output.check()
         return output
+
+
+@dataclass(frozen=True)
+class Aggregation(Readable):
+    """One windowed aggregation, which any number of outputs may read, each in its own way."""
+
+    stream: Stream
+    window: Window
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+    def _read(self) -> tuple[Aggregation, View]:
+        return self, WHOLE
+
+
+@dataclass(frozen=True)
+class Shown(Readable):
+    """Results under a view: only those that it lets through, and of them what it shows."""
+
+    aggregation: Aggregation
+    view: View
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.aggregation.aggregates]
+        for name in self.view.names(self.aggregation.keys, names, "the results"):
+            if name.startswith(OURS):
+                raise DefinitionError(
+                    f"select({name}=…): {name!r} begins with two underscores, which Eventide keeps for itself."
+                )
+
+    def _read(self) -> tuple[Aggregation, View]:
+        return self.aggregation, self.view
 
 
 def merge(*sources: Source) -> Stream:

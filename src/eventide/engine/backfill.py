@@ -164,12 +164,12 @@ def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
 
 
 def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
-    old = pipeline.aggregation
-    aggregation = replace(old, stream=replace(old.stream, sources=sources))
-    outputs = tuple(replace(o, aggregation=aggregation) for o in without_sinks(pipeline.outputs))
+    stream = replace(pipeline.stream, sources=sources)
+    outputs = tuple(replace(o, aggregation=replace(o.aggregation, stream=stream)) for o in without_sinks(pipeline.outputs))
     return replace(
         pipeline,
         outputs=outputs,
+        audits=(),
         state=state,
         generation=pipeline.generation + 1,
         dead_letter_sink=None,

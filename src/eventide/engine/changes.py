@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from eventide.definition.pipeline import Pipeline
-from eventide.engine.feeds.projection import computed_with
-from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of
+from eventide.engine.feeds.projection import computed_with, needed_columns
+from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of, signature, signature_of
 from eventide.errors import EventideError
 from eventide.model.time import show_duration
 from eventide.state.generations import NONE
@@ -33,13 +33,13 @@ def describe_definition(
     pipeline: Pipeline, kinds: dict[str, pl.DataType], lanes: dict[str, list[str]], buckets: int
 ) -> dict[str, Any]:
     """The facts of a definition that its state depends on."""
-    aggregation = pipeline.aggregation
-    needed = {column for _, what in aggregation.aggregates for column in what.columns} | set(aggregation.keys)
+    needed = {*needed_columns(pipeline)} - {*pipeline.stream.dedupe_keys}
     return {
         "pipeline": pipeline.name,
-        "sources": [source.name for source in aggregation.stream.sources],
+        "sources": [source.name for source in pipeline.sources],
         "columns": {name: str(kind) for name, kind in kinds.items() if name in needed},
-        "outputs": {o.name: {"allowed": o.late.allowed} for o in pipeline.outputs},
+        "outputs": {o.name: {"allowed": o.late.allowed, "aggregation": signature_of(o.aggregation)} for o in pipeline.outputs},
+        "aggregations": {signature_of(a): str(nth or "") for nth, a in enumerate(pipeline.aggregations)},
         "whole_rows": computed_with(pipeline) is None,
         "settings": settings_of(pipeline),
         "asked": {"buckets": pipeline.buckets, "generation": pipeline.generation},
@@ -102,6 +102,7 @@ def check_definition(
         *(_refusal(label, was, now, rule) for label, was, now, rule in changes if rule.change != FREE),
         *_of_kept_facts(stored, mine),
         *_of_outputs(stored, mine),
+        *_of_aggregations(stored, mine),
         *_of_waiting(stored, mine, waiting),
     ]
     if wrong:
@@ -121,6 +122,7 @@ def check_definition(
     return {
         **mine,
         **{name: stored[name] for name in KEPT if name in stored},
+        "aggregations": {said: _aggregations(stored)[said] for said in mine["aggregations"]},
         "left": {**stored["left"], **gone},
         "changes": stored["changes"] + told,
     }
@@ -136,8 +138,12 @@ def _changes(stored: dict[str, dict[str, str]], mine: dict[str, dict[str, str]])
             found.append((f"the kind of {part}", was["kind"], settings["kind"], rule))
             continue
         for name, now in settings.items():
-            if name in was and was[name] != now:
-                found.append((_label(part, name), was[name], now, rule_of(part, settings.get("kind", ""), name)))
+            if name == "kind" or not was:
+                continue
+            rule = rule_of(part, settings.get("kind", ""), name)
+            then = was.get(name, rule.before)
+            if then is not None and then != now:
+                found.append((_label(part, name), then, now, rule))
     return found
 
 
@@ -199,6 +205,31 @@ def _of_outputs(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
     return wrong
 
 
+def _aggregations(stored: dict[str, Any]) -> dict[str, str]:
+    """The aggregations of a state by what they are, with their names in it; one that could have only one notes it as such."""
+    known: dict[str, str] = stored.get("aggregations") or {signature(stored["settings"]["stream"]): ""}
+    return known
+
+
+def _of_aggregations(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
+    """Of several aggregations each is known by what it is: one may leave, but one that comes would lack what was read before it."""
+    known = _aggregations(stored)
+    if len(known) == len(mine["aggregations"]) == 1:
+        return []  # told setting by setting
+    wrong = []
+    for name, facts in mine["outputs"].items():
+        now, was = facts["aggregation"], stored["outputs"].get(name, {}).get("aggregation")
+        if now not in known:
+            wrong.append(
+                f"The output {name!r} reads {now}, of which the state has nothing: its open windows would lack what was read before."
+            )
+        elif was not in (None, now):
+            wrong.append(
+                f"The output {name!r} read {was} and reads {now}: what it already said cannot be continued with other windows."
+            )
+    return wrong
+
+
 def _of_waiting(stored: dict[str, Any], mine: dict[str, Any], waiting: int) -> list[str]:
     """Where nothing was diverted, rows that wait were kept with only the columns that are computed with."""
     if stored["whole_rows"] or not mine["whole_rows"] or not waiting:
@@ -209,11 +240,21 @@ def _of_waiting(stored: dict[str, Any], mine: dict[str, Any], waiting: int) -> l
     ]
 
 
+def _since_noted(part: str, settings: dict[str, str]) -> dict[str, str]:
+    """Without settings that are as they were before states noted them, so that a batch that was begun then is known again."""
+    kind = settings.get("kind", "")
+    return {n: now for n, now in settings.items() if n == "kind" or rule_of(part, kind, n).before != now}
+
+
 def digest(facts: dict[str, Any]) -> str:
     """What tells one definition from another in the record of a batch; functions (transforms, maps) are not part of it.
 
-    >>> digest({"settings": {"a": 1, "b": 2}, "lanes": {}}) == digest({"lanes": {"s": ["0"]}, "settings": {"b": 2, "a": 1}})
+    >>> one = {"settings": {"pipeline": {"name": "a", "when_all_idle": "hold"}}, "lanes": {}}
+    >>> digest(one) == digest({"lanes": {"s": ["0"]}, "settings": {"pipeline": {"when_all_idle": "hold", "name": "a"}}})
     True
     """
     said = {name: facts.get(name) for name in ("sources", "columns", "outputs", "whole_rows", "settings")}
+    said["settings"] = {part: _since_noted(part, settings) for part, settings in (said["settings"] or {}).items()}
+    if len(facts.get("aggregations", ())) <= 1:  # the settings say it all, as they did when there was only one
+        said["outputs"] = {n: {k: v for k, v in o.items() if k != "aggregation"} for n, o in (said["outputs"] or {}).items()}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]

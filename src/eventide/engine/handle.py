@@ -62,7 +62,7 @@ class Handle:
             )
         session = unchecked_session(pipeline, spark, record=True)
         workers = prepared_workers(session)
-        refuse_without(session, pipeline.aggregation.stream.sources)
+        refuse_without(session, pipeline.sources)
         refuse_offset_format(session)
         run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers)
         run.open()

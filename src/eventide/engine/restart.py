@@ -12,7 +12,7 @@ from eventide.log import note
 from eventide.state.generations import ASIDE, of_states
 from eventide.state.journal import Journal, JournalError, LocalFiles
 from eventide.state.lease import Lease
-from eventide.state.records import is_local
+from eventide.storage.address import is_local
 
 Defined = TypeVar("Defined", bound=Pipeline)
 

@@ -11,12 +11,13 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.definition.pipeline import Pipeline
+from eventide.definition.stream import Aggregation
 from eventide.engine.batch.beginning import Beginning
-from eventide.engine.batch.bucket_task import finished_kinds, late_rows
-from eventide.engine.batch.deliver import Deliverer, pane_shape
+from eventide.engine.batch.deliver import Deliverer, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
+from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
 from eventide.engine.changes import (
     check_definition,
@@ -37,6 +38,7 @@ from eventide.engine.gate import Gate
 from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.report import BatchReport, report
 from eventide.engine.s3a import refuse_without_s3a, spark_address
+from eventide.engine.settings import signature_of
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
@@ -44,7 +46,7 @@ from eventide.engine.wholeness import lost_beginnings
 from eventide.engine.witnesses import settle, witnesses_of
 from eventide.errors import beneath
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.place import DEAD_LETTERS, REFUSED, arrow_schema
+from eventide.kernel.place import AUDITED, DEAD_LETTERS, LATE, REFUSED, Shown, arrow_schema
 from eventide.log import note
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
@@ -89,7 +91,7 @@ class Run:
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
         refuse_connect(self.spark)
-        files = proven_files(self.state, self.spark)
+        files = proven_files(self.state)
         self.journal, self.notes = Journal(files), SparkNotes(files)
         refuse_older(self.journal.definition(), self.state)
         self.lease = Lease.take(files, self.state)
@@ -104,7 +106,7 @@ class Run:
     def _open(self) -> None:
         definition = self.pipeline
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.sources)]
-        self.kinds = common_kinds(self.feeds, definition.aggregation)
+        self.kinds = common_kinds(self.feeds, definition)
         stored, last = self.journal.definition(), self.journal.last()
         self._known = self.journal.definitions
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
@@ -116,19 +118,23 @@ class Run:
         self._check_same(before.sources)
         self.generation = facts["generation"]
         self.shape = self._shape(facts)
-        diverts = tuple(o.late.refused is not None for o in definition.outputs)
+        diverts = tuple(definition.output(o.name).late.refused is not None for o in self.shape.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
         self.resumed_at = self.ledger.batch
-        self.ledger.seat(o.name for o in definition.outputs)
+        self.ledger.seat(
+            [o.name for o in definition.outputs], {o.name: one.name for one in self.shape.every for o in one.plan.outputs}
+        )
         self.last_clock = last["clock"] if last else 0
-        self.succession = Succession.of(facts, self.state, self.store, definition.aggregation.window, self.feeds)
+        self.succession = Succession.of(facts, self.state, self.store, self.feeds)
         self.held: dict[LaneId, str] = {}
         self._settle_witnesses()
         self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
             self._clear_leftovers()
+            self._open_sinks()  # a run that was killed after its last commit may have left them to be brought up to date
+            self.deliverer.close()
             raise finished(self.state)
         self._open_sinks()
         if stored is None:
@@ -143,9 +149,8 @@ class Run:
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
-        shape = self._shape(mine)
-        kinds, outputs = finished_kinds(shape, self.kinds), self.pipeline.outputs
-        self.shapes = {o.name: pane_shape(shape, kinds, o.accumulation) for o in outputs}
+        outputs = self.pipeline.outputs
+        self.shapes = {name: shape for one in self._shape(mine).every for name, shape in pane_shapes(one, self.kinds).items()}
         if stored is not None:
             refuse_outranked(outputs, self.shapes, stored["generation"], self.journal.files, self.state)
             return {"shapes": noted_shapes(self.shapes)}
@@ -157,20 +162,26 @@ class Run:
     def _shape(self, facts: dict[str, Any]) -> BoundPlan:
         definition = self.pipeline
         sources = definition.sources
-        return BoundPlan(
-            self._plan(facts),
-            definition.aggregation.keys,
-            definition.aggregation.stream.dedupe_keys,
-            facts["buckets"],
-            tuple(s.max_ahead for s in sources),
-            tuple(s.max_skew for s in sources),
-            witnesses_of(definition, self.store, facts["generation"]),
-            any(output.late.refused is not None for output in definition.outputs),
-            computed_with(definition),
+        first, *others = (
+            BoundPlan(
+                self._plan(facts, aggregation),
+                aggregation.keys,
+                definition.stream.dedupe_keys,
+                facts["buckets"],
+                tuple(s.max_ahead for s in sources),
+                tuple(s.max_skew for s in sources),
+                witnesses_of(definition, self.store, facts["generation"]),
+                any(output.late.refused is not None for output in definition.outputs),
+                computed_with(definition),
+                bool(definition.audits),
+                facts["aggregations"][signature_of(aggregation)],
+            )
+            for aggregation in definition.aggregations
         )
+        return replace(first, beside=tuple(others))
 
-    def _plan(self, facts: dict[str, Any]) -> Plan:
-        plan: Plan = self.pipeline.plan(facts["generation"])
+    def _plan(self, facts: dict[str, Any], aggregation: Aggregation) -> Plan:
+        plan: Plan = self.pipeline.plan(facts["generation"], aggregation)
         sources = tuple(
             replace(source, lanes=tuple(facts["lanes"].get(feed.source.name, ())))
             for source, feed in zip(plan.sources, self.feeds, strict=True)
@@ -184,8 +195,9 @@ class Run:
         self.deliverer = Deliverer(self.pipeline.name, self.store, self.engine.runner)
         waiting = {*self.definition["withheld"]} - {*self.ledger.settled}
         for output in self.pipeline.outputs:
-            late = _late_schema(self.kinds)
+            late = _row_schema(self.kinds, LATE)
             self.deliverer.open(output, self.shapes[output.name], late, withheld=output.name in waiting)
+        self.deliverer.open_audits(self.pipeline.audits, _row_schema(self.kinds, AUDITED))
         self.deliverer.open_dead(self.pipeline.dead_letter_sink, arrow_schema(DEAD_LETTERS))
 
     def _claim_sinks(self) -> None:
@@ -282,7 +294,7 @@ class Run:
         self.hook("evict")
         self._clear_leftovers()
         self.journal.tidy(number)
-        self._settle_witnesses([path for account in accounts for path in account.witnessed])
+        self._settle_witnesses([path for account in accounts for path in account.archived])
         rows = result.ledger.rows["in"] - was
         note(
             __name__,
@@ -397,5 +409,6 @@ def _input(number: int, beginning: Beginning, accounts: list[LaneAccount], ledge
     )
 
 
-def _late_schema(kinds: dict[str, pl.DataType]) -> pa.Schema:
-    return late_rows(pl.DataFrame(schema={**kinds, **REFUSED}), 0).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+def _row_schema(kinds: dict[str, pl.DataType], shown: tuple[Shown, ...]) -> pa.Schema:
+    empty = placed_rows(pl.DataFrame(schema={**kinds, **REFUSED}), 0, shown)
+    return empty.to_arrow(compat_level=pl.CompatLevel.oldest()).schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -14,6 +14,7 @@ from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.model.policy import LatePolicy
 from eventide.model.time import span
+from eventide.model.view import WHOLE
 from eventide.redaction import masked
 from eventide.sources.delta import DeltaRows
 from eventide.sources.files import FileSource
@@ -35,6 +36,8 @@ class Rule:
     change: str
     why: str
     words: Callable[[Any], str] | None = words
+    before: str | None = None
+    """What it was, in words, in a state that was made before there was such a setting."""
 
 
 def place(path: str) -> str:
@@ -86,6 +89,7 @@ RULES: dict[type, dict[str, Rule]] = {
         "archive": Rule(FREE, "what arrives from now on is kept there", lambda path: "None" if path is None else place(path)),
         "archive_format": Rule(FREE, "what arrives from now on is kept so"),
         "measure": Rule(FREE, "what arrives from now on is measured so"),
+        "audits": Rule(FREE, "events that are read from now on go there; what was delivered before stays where it is", UNSEEN),
     },
     Output: {
         "name": Rule(PARTS, "a new name is a new output, which begins now; a name that left does not come back"),
@@ -96,6 +100,7 @@ RULES: dict[type, dict[str, Rule]] = {
         "early": Rule(FREE, "early results come by the new rule from now on"),
         "late_firing": Rule(FREE, "it changes how many corrections there are, never the last one"),
         "accumulation": Rule(NEW, "what it already said cannot be continued in another mode"),
+        "view": Rule(NEW, "what it already said cannot be continued under another view", before=words(WHOLE)),
     },
     Aggregation: {
         "stream": Rule(PARTS, "its sources and what it holds for the same event"),
@@ -145,12 +150,27 @@ RULES: dict[type, dict[str, Rule]] = {
 
 def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Every setting that can be compared, in the user's words, by the part that it is a setting of."""
-    found = {"pipeline": _said(pipeline), "stream": {**_said(pipeline.aggregation), **_said(pipeline.aggregation.stream)}}
+    only = _said(pipeline.aggregation) if len(pipeline.aggregations) == 1 else {}
+    found = {"pipeline": _said(pipeline), "stream": {**only, **_said(pipeline.stream)}}
     for source in pipeline.sources:
         found[f"source {source.name!r}"] = _said(source)
     for output in pipeline.outputs:
         found[f"output {output.name!r}"] = _said(output)
     return found
+
+
+def signature_of(aggregation: Aggregation) -> str:
+    """An aggregation in its user's words: by it a state knows its own again."""
+    return signature(_said(aggregation))
+
+
+def signature(said: Mapping[str, str]) -> str:
+    """The same of what was said of an aggregation that is the only one.
+
+    >>> signature({"window": 'tumbling("1 minute")', "keys": '"bank"', "aggregates": "n=count()", "dedupe_keys": "()"})
+    'tumbling("1 minute") by "bank": n=count()'
+    """
+    return f"{said['window']} by {said['keys']}: {said['aggregates']}"
 
 
 def rule_of(part: str, kind: str, setting: str) -> Rule:

@@ -19,7 +19,7 @@ from eventide.engine.wholeness import whole_from
 from eventide.log import note
 from eventide.model.event import end_of
 from eventide.model.time import MAX_TIME
-from eventide.model.window import Sliding, Window
+from eventide.model.window import Sliding
 from eventide.sinks.base import Delivery, Held, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.archive import newest_generation
@@ -37,7 +37,6 @@ class Succession:
 
     state: str
     store: Store
-    window: Window
     generation: int
     began: int
     """The clock when the generation began: it has caught up when it has swept all that had arrived by then."""
@@ -48,11 +47,11 @@ class Succession:
     """For outputs whose older results end later: W when they were last withdrawn."""
 
     @classmethod
-    def of(cls, facts: dict[str, Any], state: str, store: Store, window: Window, feeds: list[Feed]) -> Succession | None:
+    def of(cls, facts: dict[str, Any], state: str, store: Store, feeds: list[Feed]) -> Succession | None:
         """None: nothing came before."""
         if facts["before"] == NONE:
             return None
-        return cls(state, store, window, facts["generation"], facts["began"], feeds, facts["lost"])
+        return cls(state, store, facts["generation"], facts["began"], feeds, facts["lost"])
 
     def settle(self, deliverer: Deliverer, result: BatchResult, clock: int, check: Callable[[], None]) -> None:
         """After a batch was delivered, before it is committed: run again, it does the same again."""
@@ -70,7 +69,11 @@ class Succession:
             if outlet.withheld:
                 self._replace(outlet, own, delivery)
                 ledger.settled.append(name)
-            elif ledger.outputs[name]["panes"] and self._due(name, ledger) and not self._withdraw(outlet, own, delivery, whole):
+            elif (
+                ledger.outputs[name]["panes"]
+                and self._due(outlet.output, ledger)
+                and not self._withdraw(outlet, own, delivery, whole)
+            ):
                 ledger.settled.append(name)
 
     def _replace(self, outlet: Outlet, own: Results, delivery: Delivery) -> None:
@@ -88,12 +91,12 @@ class Succession:
         outlet.withheld = False
         note(__name__, "results replaced", output=name, generation=self.generation)
 
-    def _due(self, name: str, ledger: Ledger) -> bool:
+    def _due(self, output: Output, ledger: Ledger) -> bool:
         """Whether W has passed the end of a window since older results were last withdrawn."""
-        mark, last = ledger.frontier.watermark, self.withdrawn.get(name)
+        window, mark, last = output.aggregation.window, ledger.frontier.watermark, self.withdrawn.get(output.name)
         if mark is None or last is None:
             return mark is not None
-        return self.window.floor_end(mark) > self.window.floor_end(last) if isinstance(self.window, Sliding) else mark > last
+        return window.floor_end(mark) > window.floor_end(last) if isinstance(window, Sliding) else mark > last
 
     def _withdraw(self, outlet: Outlet, own: Results, delivery: Delivery, whole: int) -> bool:
         """Withdraw older results of windows that have closed here with nothing in them; says whether there are later ones."""

@@ -116,8 +116,9 @@ def _asked(pipeline: Pipeline, only: Iterable[str] | None) -> tuple[Output, ...]
             f"output {', '.join(mute)} of pipeline {pipeline.name!r} has no sink that a backfill could be delivered to. Give it one, .to(name, sink), or "
             f"name outputs that have one: deliver=[{', '.join(repr(n) for n, o in known.items() if o.sink is not None) or '…'}]."
         )
-    spread = [o.name for o in asked if o.sink is not None and o.accumulation == DISCARDING]
-    if spread and isinstance(pipeline.aggregation.window, Session):
+    deltas = [o for o in asked if o.sink is not None and o.accumulation == DISCARDING]
+    spread = [o.name for o in deltas if isinstance(o.aggregation.window, Session)]
+    if spread:
         raise DefinitionError(
             f"output {', '.join(spread)} of pipeline {pipeline.name!r} holds what each pane added to a session, and a session that grew has left what it "
             "had said under its older bounds: replacing those that are final would lose or double rows of those that are not. Deliver to the others, "

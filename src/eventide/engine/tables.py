@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
+from eventide.engine.batch.rows import AUDIT
 from eventide.engine.s3a import spark_address
 from eventide.errors import DefinitionError
-from eventide.kernel.place import DEAD_LETTERS, LATE, ddl
+from eventide.kernel.place import AUDITED, DEAD_LETTERS, LATE, ddl
 from eventide.model.window import Sliding
 from eventide.state.archive import archived_files
 from eventide.state.ledger import Ledger
@@ -48,6 +49,15 @@ def dead_letters(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     return _table(pipeline, spark, "dead", lambda: spark.createDataFrame([], ddl(DEAD_LETTERS)))
 
 
+def audited(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
+    """The events that went on to be judged."""
+    if not pipeline.audits:
+        raise DefinitionError(
+            f'pipeline {pipeline.name!r} has no output of its events themselves; give it one: source.to("audit", sink).'
+        )
+    return _table(pipeline, spark, AUDIT, lambda: spark.createDataFrame([], ddl(AUDITED)))
+
+
 def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     """Every archived event as a DataFrame."""
     found = archived_files(pipeline)
@@ -56,14 +66,14 @@ def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])
 
 
-def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
-    """Every window that the outputs spoke of, and those that are open, with what stands."""
+def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
+    """Every window of the aggregation that an output reads: those that it spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
 
     ledger = State.of(pipeline).ledger
     mark = ledger.frontier.watermark
-    widest = max(o.late.allowed for o in pipeline.outputs)
-    said = panes(pipeline, spark, pipeline.outputs[0])
+    widest = max(o.late.allowed for o in pipeline.around(output).outputs)
+    said = panes(pipeline, spark, output)
     fired = said.groupBy("window_start", "window_end").agg(
         F.min(
             F.when(F.col("timing") != "early", F.col("emitted_at"))
@@ -71,7 +81,7 @@ def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
             else F.lit(None).cast("timestamp_ltz")
         ).alias("closed_at")
     )
-    still = _open_windows(pipeline, ledger)
+    still = _open_windows(output, ledger)
     opened = spark.createDataFrame(still, "window_start bigint, window_end bigint").select(
         F.timestamp_micros("window_start").alias("window_start"), F.timestamp_micros("window_end").alias("window_end")
     )
@@ -87,12 +97,13 @@ def windows(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     return both.select("window_start", "window_end", state.alias("state"), "closed_at", final.alias("final"))
 
 
-def _open_windows(pipeline: Pipeline, ledger: Ledger) -> list[tuple[int, int]]:
-    window = pipeline.aggregation.window
+def _open_windows(output: Output, ledger: Ledger) -> list[tuple[int, int]]:
+    window = output.aggregation.window
+    parts = [part for part in ledger.parts if part.aggregation == ledger.reads.get(output.name, "")]
     if not isinstance(window, Sliding):
-        return sorted({(part.low, part.high) for part in ledger.parts if part.kind == PartKind.SESSIONS})
+        return sorted({(part.low, part.high) for part in parts if part.kind == PartKind.SESSIONS})
     found = set()
-    for part in ledger.parts:
+    for part in parts:
         if part.kind == PartKind.PARTIAL:
             for start in range(part.low, part.high + 1, window.slice_size):
                 found |= set(window.assign(start))

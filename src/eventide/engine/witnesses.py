@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from eventide.definition.pipeline import Pipeline
+from eventide.engine.batch.rows import AuditWriter
 from eventide.kernel.bound_plan import Witness
 from eventide.lateness.measured import compact
 from eventide.lateness.witness import LatenessWitness
@@ -28,6 +29,8 @@ class RunWitnesses:
     archive: str | None
     measure: tuple[str, ...] | None
     generation: int = 0
+    audits: bool = False
+    """Whether rows are put away as they are read; where duplicates are taken out first, that is done when they are."""
 
     def __call__(self, batch: int, lane: LaneId) -> Witness:
         """Those who see one lane in one batch."""
@@ -38,6 +41,8 @@ class RunWitnesses:
             )
         if self.measure is not None:
             witnesses.append(LatenessWitness(self.store, batch, lane, self.sources[lane[0]], self.window, self.measure))
+        if self.audits:
+            witnesses.append(AuditWriter(self.store, batch, lane, self.generation))
         return witnesses[0] if len(witnesses) == 1 else All(witnesses)
 
 
@@ -61,10 +66,11 @@ class All(Witness):
 
 def witnesses_of(pipeline: Pipeline, store: Store, generation: int) -> RunWitnesses | None:
     """Those that a pipeline asks for, if it asks for any."""
-    if pipeline.archive is None and pipeline.measure is None:
+    audits = bool(pipeline.audits) and not pipeline.stream.dedupe_keys
+    if pipeline.archive is None and pipeline.measure is None and not audits:
         return None
     names = tuple(source.name for source in pipeline.sources)
-    return RunWitnesses(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation)
+    return RunWitnesses(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation, audits)
 
 
 def settle(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from eventide.kernel.columns import ROWS
+from eventide.kernel.keys import one_of_equals
 from eventide.kernel.kinds import KINDS, Kind, Parts, Place
 from eventide.model.aggregate import Aggregate
 
@@ -38,14 +39,17 @@ def merge(partials: pl.DataFrame, by: Sequence[str], aggregates: Named) -> pl.Da
 
 
 def finish(partials: pl.DataFrame, aggregates: Named) -> pl.DataFrame:
-    """The user's values beside the group columns; the parts go away."""
+    """The user's values beside the group columns; the parts go away.
+
+    Of floats that compare equal one is shown, 0.0 for -0.0: which of the two came first hangs on the cut, and not every sink has both.
+    """
     values = []
     for (name, _), (kind, place) in zip(aggregates, _places(aggregates, partials), strict=True):
         if kind.check is not None:
             kind.check(place, name)
         values.append(kind.finish(place).alias(name))
     groups = [c for c in partials.columns if not c.startswith(PART)]
-    return partials.select(*groups, *values)
+    return one_of_equals(partials.select(*groups, *values), [name for name, _ in aggregates])
 
 
 def _places(aggregates: Named, frame: pl.DataFrame) -> Iterator[tuple[Kind, Place]]:

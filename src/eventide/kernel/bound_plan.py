@@ -9,7 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from eventide.model.event import LaneId
-from eventide.model.plan import Plan
+from eventide.model.plan import OutputPlan, Plan
 from eventide.model.window import Session
 
 
@@ -47,6 +47,32 @@ class BoundPlan:
     """Whether rows that are refused are kept, with W as it stood."""
     needed: frozenset[str] | None = None
     """The user's columns that are computed with; None: all of them go on."""
+    audits: bool = False
+    """Whether the rows that go on are an output themselves."""
+    name: str = ""
+    """Which of the aggregations over its stream it is, as the state knows it; an only one has no name."""
+    beside: tuple[BoundPlan, ...] = ()
+    """The other aggregations over the same stream, which is read once for all of them."""
+
+    @property
+    def every(self) -> tuple[BoundPlan, ...]:
+        """All aggregations over the stream."""
+        return (self, *self.beside)
+
+    @property
+    def outputs(self) -> tuple[OutputPlan, ...]:
+        """The outputs of all aggregations over the stream."""
+        return tuple(output for one in self.every for output in one.plan.outputs)
+
+    def counter(self, what: str) -> str:
+        """Under which name rows are counted that this aggregation, unlike its neighbours, has sorted or judged.
+
+        >>> from eventide.model import window
+        >>> minutes = Plan((), window.Sliding(60, 60), (), ())
+        >>> BoundPlan(minutes).counter("judged"), BoundPlan(minutes, name="1").counter("judged")
+        ('judged', '1/judged')
+        """
+        return f"{self.name}/{what}" if self.name else what
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:
         """Who sees a lane's rows in a batch, if anybody does."""
@@ -55,7 +81,7 @@ class BoundPlan:
     @property
     def sweeps_all(self) -> bool:
         """Whether the sweep sees every change of a lane's watermark, not only those that can change a verdict."""
-        return self.keeps_rows or self.plan.when_all_idle == "advance"
+        return any(one.keeps_rows for one in self.every) or self.plan.when_all_idle == "advance"
 
     @property
     def keeps_clocks(self) -> bool:
@@ -65,4 +91,9 @@ class BoundPlan:
     @property
     def keeps_rows(self) -> bool:
         """Whether rows stay rows until they are swept: sessions and duplicates are judged row by row, in order."""
-        return isinstance(self.plan.window, Session) or self.plan.dedupe_within is not None
+        return isinstance(self.plan.window, Session) or self.deduplicates
+
+    @property
+    def deduplicates(self) -> bool:
+        """Whether the stream's duplicates are taken out before anything is judged."""
+        return self.plan.dedupe_within is not None

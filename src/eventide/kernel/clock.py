@@ -89,7 +89,12 @@ class LaneClock:
                 bucket = disorder_bucket(value)
                 state.seen[bucket] = state.seen.get(bucket, 0) + number
         bounds[~live] = 0
-        self.carry.adaptive = {"bound": state.bound, "step": state.step, "seen": sorted(state.seen.items())}
+        self.carry.adaptive = {
+            "bound": state.bound,
+            "step": state.step,
+            "seen": sorted(state.seen.items()),
+            "pace": state.pace,
+        }
         return pl.Series(bounds)
 
     def _measure(self, rows: pl.DataFrame, data: pl.Expr) -> None:
@@ -114,4 +119,5 @@ def _state(saved: dict[str, object] | None, strategy: Adaptive) -> AdaptiveState
     if saved is None:
         return AdaptiveState(strategy.start)
     seen = {int(b): int(n) for b, n in saved["seen"]}  # type: ignore[attr-defined]
-    return AdaptiveState(int(saved["bound"]), saved["step"], seen)  # type: ignore[call-overload, arg-type]
+    pace = saved.get("pace", strategy.step)  # of a state that did not note it yet
+    return AdaptiveState(int(saved["bound"]), saved["step"], seen, pace)  # type: ignore[call-overload, arg-type]

@@ -1,7 +1,8 @@
 """Panes from partials: on time when W passes a window's end, early and late as the output's triggers say.
 
 `said` holds, for each window and key of an output about which more was said than one on-time result, the last sequence, the values
-then standing, and how many rows they cover. A closed window that has no entry there has said its on-time result once.
+then standing, and how many rows they cover. A closed window that has no entry there has said its on-time result once; where a view
+holds results back, that may have been nothing. A result that was withdrawn has used up its sequence.
 """
 
 from __future__ import annotations
@@ -13,16 +14,23 @@ import polars as pl
 from eventide.kernel import aggregate
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import END, OP, ROWS, SEEN, TIMING, UNSEEN
-from eventide.kernel.condition import holds
+from eventide.kernel.expression import holds
+from eventide.kernel.view import THERE, filters, shown, shown_kinds
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
 from eventide.model.policy import DISCARDING, RETRACTING
 from eventide.model.time import MAX_TIME
 from eventide.model.trigger import After, Every, EveryRows, PerBatch, PerRow, When
+from eventide.model.view import WHOLE
+from eventide.model.window import Sliding
 
 SEQUENCE, COVERED, DUE = "__sequence", "__covered", "__due"
+UNTIMED = MAX_TIME
+"""Due at no time of its own: rows are held back until there are enough of them, or until the allowed lateness ends."""
 PLAIN = "__plain"
 """An entry that says no more than one on-time result: what a window without an entry is taken to have said."""
+WITHDRAWN = "__withdrawn"
+"""Nothing stands although something was said; only an output whose view holds results back has this column."""
 ORDER = "__order"
 """Where a late partial stands among those of its batch: one each for per-row firing, otherwise all the same."""
 
@@ -49,6 +57,13 @@ class Firing:
     panes: list[pl.DataFrame] = field(default_factory=list)
     entries: list[pl.DataFrame] = field(default_factory=list)
     _corrects: bool = True
+
+    def __post_init__(self) -> None:
+        aggregates = [name for name, _ in self.shape.plan.aggregates]
+        self.names = (
+            aggregates if self.output.view == WHOLE else list(self.output.view.names(self.shape.keys, aggregates, "view"))
+        )
+        self._filters = filters(self.output.view)
 
     def run(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
         """Fire over the windows in scope: `stored` are partials by window end, `late` those of this batch's late rows."""
@@ -83,6 +98,8 @@ class Firing:
             self._correct(stored, fresh)
         if isinstance(trigger, Every | After):
             self._fire_due(stored)
+        elif holds_nothing_back(self.output):
+            self._fire_held(stored)
 
     def _correct(self, stored: pl.DataFrame, fresh: pl.DataFrame) -> None:
         trigger = self.output.late
@@ -114,13 +131,20 @@ class Firing:
             admitted = held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
             self._emit(self._wanting(self._merged(admitted), self.output.late), LATE)
 
+    def _fire_held(self, stored: pl.DataFrame) -> None:
+        """What an older definition's trigger has held back comes now: this one has no other moment for it."""
+        held = held_back(self.said, self._now)
+        if len(held):
+            windows = stored.join(held.select(self.by), on=self.by, how="semi", nulls_equal=True)
+            self._emit(self._merged(windows.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))), LATE)
+
     @property
     def _now(self) -> int:
         return UNSEEN if self.moment.now is None else self.moment.now
 
     def _expire(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
         """What a trigger still holds back when the allowed lateness ends is emitted then: the last value is complete."""
-        if self.moment.now is None or isinstance(self.output.late, PerBatch | PerRow) or self.output.allowed == 0:
+        if self.moment.now is None or holds_nothing_back(self.output) or self.output.allowed == 0:
             return
         ending = (
             self.said.filter(pl.col(END) <= self.moment.now - self.output.allowed) if self.moment.now != MAX_TIME else self.said
@@ -144,11 +168,23 @@ class Firing:
             unknown = unknown.filter(pl.col(END) > self.joined)
         on_time = held.filter(pl.col(SEEN) < pl.col(END)).join(unknown, on=self.by, how="semi", nulls_equal=True)
         if len(on_time):
-            self._note(self._finished(self._merged(on_time)).with_columns(pl.lit(0, dtype=pl.Int64).alias(SEQUENCE)))
+            said = self._shown(self._finished(self._merged(on_time)))
+            first = pl.when(THERE).then(0).otherwise(-1) if self._filters else pl.lit(0)
+            self._note(said.with_columns(first.cast(pl.Int64).alias(SEQUENCE), pl.lit(False).alias(WITHDRAWN)))
 
     def _finished(self, merged: pl.DataFrame) -> pl.DataFrame:
         done = aggregate.finish(merged, self.shape.plan.aggregates)
         return done.rename({ROWS: COVERED}).with_columns(pl.lit(None, dtype=pl.Int64).alias(DUE)).drop(SEEN, strict=False)
+
+    def _shown(self, finished: pl.DataFrame) -> pl.DataFrame:
+        """What the output's view makes of finished aggregates."""
+        if self.output.view == WHOLE:
+            return finished
+        window = self.shape.plan.window
+        assert isinstance(window, Sliding)
+        aggregates = [name for name, _ in self.shape.plan.aggregates]
+        view = shown(self.output.view, self.shape.keys, aggregates, finished.schema, pl.col(END) - window.size)
+        return view.of(finished, instead_of=aggregates)
 
     def _wanting(self, merged: pl.DataFrame, trigger: object) -> pl.DataFrame:
         """The windows that a trigger fires now; those with a timer and no firing yet are noted with the time they are due."""
@@ -158,19 +194,20 @@ class Firing:
         seen = merged.join(known, on=self.by, how="left", nulls_equal=True)
         fresh = pl.col(ROWS) - pl.col(COVERED).fill_null(0)
         if isinstance(trigger, EveryRows):
-            self._track(seen, pl.col(DUE))
+            self._track(seen, pl.lit(UNTIMED))
             return merged.filter(seen.select(fresh >= trigger.rows).to_series())
         if isinstance(trigger, When):
             return merged.filter(seen.select(fresh > 0).to_series() & holds(trigger.condition, self._to_say(merged)))
         if not isinstance(trigger, Every | After):
-            self._track(seen, pl.col(DUE))
+            self._track(seen, pl.lit(UNTIMED))
             return merged.head(0)
+        seen = seen.with_columns(pl.when(pl.col(DUE) != UNTIMED).then(pl.col(DUE)).alias(DUE))
         return self._timed(merged, seen, trigger, fresh)
 
     def _to_say(self, merged: pl.DataFrame) -> pl.DataFrame:
         """The values that a firing would emit now: totals, or in a discarding output what came since the last."""
-        names = [name for name, _ in self.shape.plan.aggregates]
-        return self._deltas(self._beside_said(self._finished(merged).drop(DUE), names), names)
+        done = self._finished(merged)
+        return self._deltas(self._beside_said(done.drop(DUE))) if self.output.accumulation == DISCARDING else done
 
     def _timed(self, merged: pl.DataFrame, seen: pl.DataFrame, trigger: Every | After, fresh: pl.Expr) -> pl.DataFrame:
         clock = self.moment.clock
@@ -190,9 +227,8 @@ class Firing:
 
     def _track(self, seen: pl.DataFrame, due: pl.Expr) -> None:
         """Note windows under a timer or a count, keeping what they have said."""
-        names = [name for name, _ in self.shape.plan.aggregates]
         entry = seen.select([*self.by, SEQUENCE, COVERED, due.cast(pl.Int64).alias(DUE)])
-        said = self.said.select([*self.by, *names])
+        said = self.said.select([*self.by, *self._standing])
         entry = entry.join(said, on=self.by, how="left", nulls_equal=True)
         entry = entry.with_columns(pl.col(SEQUENCE).fill_null(-1), pl.col(COVERED).fill_null(0))
         self._note(entry)
@@ -201,9 +237,11 @@ class Firing:
         """Panes for the windows whose result is new, and their entries."""
         if merged.is_empty():
             return
-        names = [name for name, _ in self.shape.plan.aggregates]
-        now = self._finished(merged)
-        both = self._beside_said(now.drop(DUE), names)
+        both = self._beside_said(self._shown(self._finished(merged)).drop(DUE))
+        (self._emit_filtered if self._filters else self._emit_all)(both, timing)
+
+    def _emit_all(self, both: pl.DataFrame, timing: str) -> None:
+        names = self.names
         said = pl.col(SEQUENCE).fill_null(-1) >= 0
         if self.output.accumulation == DISCARDING:
             changed = pl.col(COVERED) > pl.col(f"__was_{COVERED}").fill_null(0)
@@ -217,25 +255,56 @@ class Firing:
                 news.filter(said).select([*self.by, SEQUENCE, *[pl.col(f"__was_{n}").alias(n) for n in names]]), RETRACT, timing
             )
         news = news.with_columns(pl.col(SEQUENCE) + 1)
-        self._pane(self._deltas(news, names).select([*self.by, SEQUENCE, *names]), INSERT, timing)
-        entries = pl.concat([news, both.filter(~changed)]).with_columns(
+        self._pane(self._deltas(news).select([*self.by, SEQUENCE, *names]), INSERT, timing)
+        self._enter(pl.concat([news, both.filter(~changed)]), timing)
+
+    def _emit_filtered(self, both: pl.DataFrame, timing: str) -> None:
+        """The same where results may be absent: what stands is withdrawn when its row is there no more, in every mode."""
+        both = both.with_columns(
+            pl.col(SEQUENCE).is_null().alias(PLAIN),
+            pl.col(SEQUENCE).fill_null(-1),
+            pl.col(f"__was_{WITHDRAWN}").fill_null(False),
+        )
+        stands = (pl.col(SEQUENCE) >= 0) & ~pl.col(f"__was_{WITHDRAWN}")
+        differs = pl.any_horizontal([pl.col(n).ne_missing(pl.col(f"__was_{n}")) for n in self.names])
+        comes = pl.col(THERE) & (~stands | differs)
+        goes = stands & (~pl.col(THERE) | (pl.lit(self.output.accumulation == RETRACTING) & differs))
+        said = [pl.col(f"__was_{n}").alias(n) for n in self.names]
+        self._pane(both.filter(goes).select([*self.by, SEQUENCE, *said]), RETRACT, timing)
+        both = both.with_columns(
+            comes.alias("__comes"),
+            (~pl.col(THERE) & (pl.col(SEQUENCE) >= 0)).alias(WITHDRAWN),
+            (pl.col(SEQUENCE) + comes.cast(pl.Int64)).alias(SEQUENCE),
+        )
+        self._pane(both.filter("__comes").select([*self.by, SEQUENCE, *self.names]), INSERT, timing)
+        self._enter(both, timing)
+
+    def _enter(self, both: pl.DataFrame, timing: str) -> None:
+        rests = timing == ON_TIME or (timing == LATE and holds_nothing_back(self.output))
+        entries = both.with_columns(
             (pl.col(PLAIN) & pl.lit(timing == ON_TIME)).alias(PLAIN),
-            (pl.lit(None, dtype=pl.Int64) if timing == ON_TIME else pl.col(DUE)).alias(DUE),
+            (pl.lit(None, dtype=pl.Int64) if rests else pl.col(DUE)).alias(DUE),
         )
         self._note(entries if self._corrects else entries.filter(~pl.col(PLAIN)))
 
-    def _beside_said(self, now: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    @property
+    def _standing(self) -> list[str]:
+        """The columns that say what stands of a window."""
+        return [*self.names, WITHDRAWN] if self._filters else self.names
+
+    def _beside_said(self, now: pl.DataFrame) -> pl.DataFrame:
         """Each result beside what was said of its window; nearly always nothing was, and there is nothing to look up."""
+        names = self._standing
         was = self.said.select([*self.by, SEQUENCE, COVERED, DUE, *names]).rename({n: f"__was_{n}" for n in (*names, COVERED)})
         if len(was):
             return now.join(was, on=self.by, how="left", nulls_equal=True)
         return now.with_columns([pl.lit(None, dtype=kind).alias(n) for n, kind in was.schema.items() if n not in self.by])
 
-    def _deltas(self, news: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    def _deltas(self, news: pl.DataFrame) -> pl.DataFrame:
         if self.output.accumulation != DISCARDING:
             return news
         changes = []
-        for name in names:
+        for name in self.names:
             before = pl.col(f"__was_{name}")
             if isinstance(news[name].dtype, pl.List):
                 pairs = zip(news[name].to_list(), news[f"__was_{name}"].to_list(), strict=True)
@@ -266,6 +335,16 @@ class Firing:
         return last
 
 
+def holds_nothing_back(output: OutputPlan) -> bool:
+    """Whether an output says every admitted late row in the batch that it came in."""
+    return isinstance(output.late, PerBatch | PerRow)
+
+
+def held_back(said: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Of closed windows, those of which a trigger may hold rows back."""
+    return said.filter(pl.col(DUE).is_not_null() & (pl.col(END) <= now))
+
+
 def _both(stored: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([stored, late.drop(ORDER)], how="diagonal_relaxed") if len(late) else stored
 
@@ -277,8 +356,8 @@ def _without(now: list[object], before: list[object] | None) -> list[object]:
     return rest
 
 
-def nothing_said(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
-    """What an output has said that has said nothing."""
+def nothing_said(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """What an output has said that has said nothing; `kinds` are those of keys and finished aggregates."""
     schema: dict[str, pl.DataType] = {END: pl.Int64(), **{k: kinds[k] for k in shape.keys}}
-    schema |= {SEQUENCE: pl.Int64(), COVERED: pl.Int64(), DUE: pl.Int64(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
-    return pl.DataFrame(schema=schema)
+    schema |= {SEQUENCE: pl.Int64(), COVERED: pl.Int64(), DUE: pl.Int64(), **shown_kinds(shape, output, kinds)}
+    return pl.DataFrame(schema=schema | ({WITHDRAWN: pl.Boolean()} if filters(output.view) else {}))

@@ -62,6 +62,9 @@ LATE = (
 )
 """Rows that an output refused: after the user's own columns, where they were, what W was, and which windows they missed."""
 
+AUDITED = (*LATE[:5], LATE[-1])
+"""Events as they were judged: after the user's own columns, where they were."""
+
 DEAD_LETTERS = (
     Shown("source", WHOLE, pl.col(SOURCE)),
     Shown("lane", TEXT, pl.col(LANE)),

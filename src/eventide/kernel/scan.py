@@ -1,4 +1,4 @@
-"""One lane, one pass, in order: partials of the rows that need no judging, the others as rows, and the lane's progress."""
+"""One lane, one pass, in order: the rows sorted out for each aggregation, and the lane's progress."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from eventide.kernel import aggregate, exactsum
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.clock import LaneClock
-from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, LANE, MARKER, OFFSET, SEEN, SLICE, SOURCE, TIME, UNSEEN
-from eventide.kernel.grid import first_end, last_end, last_threshold, own_end, slice_start
+from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, SOURCE, TIME, UNSEEN
+from eventide.kernel.grid import last_threshold
 from eventide.kernel.keys import one_of_equals
 from eventide.kernel.resolution import CLOCK
+from eventide.kernel.share import Share, shares_of
 from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
 from eventide.model.time import EARLIEST, LATEST, MAX_TIME, MIN_TIME, plus
-from eventide.model.window import Session, Sliding
+from eventide.model.window import Session
 
 if TYPE_CHECKING:
     from eventide.kernel.bound_plan import Witness
-
-MERGE_ABOVE = 500_000
-"""Partials are merged when this many have gathered, so that memory follows the keys, not the rows."""
 
 
 @dataclass
@@ -40,6 +37,8 @@ class LaneCarry:
     adaptive: dict[str, object] | None = None
     first_time: int | None = None
     """The event time of the first row that was read of the lane, where it is no dead letter."""
+    idle: bool = False
+    """Whether the sweep has left the lane idle: its next row joins."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class Arrivals:
 class Found:
     """What one reading of a lane gave."""
 
-    partials: list[pl.DataFrame] = field(default_factory=list)
-    rows: list[pl.DataFrame] = field(default_factory=list)
+    shares: list[Share] = field(default_factory=list)
+    """What each aggregation takes of it."""
     dead: list[pl.DataFrame] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -87,9 +86,8 @@ class LaneScanner:
         self.clock = LaneClock(self.source.strategy, carry, lane)
         self.arrivals = arrivals or Arrivals()
         self.witness = witness
-        self.found = Found()
+        self.found = Found(shares_of(shape))
         self._first = True
-        self._held = 0
 
     def read(self, chunk: pl.DataFrame) -> None:
         """Take the next rows of the lane; they carry arrival, offset, event time, candidate, marker and dead."""
@@ -102,13 +100,14 @@ class LaneScanner:
         rows = self._joinings(rows)
         if self.witness is not None:
             self.witness.see(rows)
-        rows = one_of_equals(self._needed(rows), (*self.shape.keys, *self.shape.dedupe))
+        keys = dict.fromkeys(key for one in self.shape.every for key in one.keys)
+        rows = one_of_equals(self._needed(rows), (*keys, *self.shape.dedupe))
         self._progress(rows)
         self._clock(rows)
         self._sort_out(rows)
         last = rows.tail(1)
         self.carry.last_arrival, self.carry.last_offset = int(last[ARRIVAL][0]), int(last[OFFSET][0])
-        self._first = False
+        self._first, self.carry.idle = False, False
 
     def _begin(self, rows: pl.DataFrame) -> None:
         if self.carry.first_time is None:
@@ -130,7 +129,11 @@ class LaneScanner:
                 self.found.clocks.append(self._clock_at_end())
         if self.witness is not None:
             self.found.witnessed = self.witness.close()
-        self._merge_partials()
+        for share in self.found.shares:
+            share.finish()
+            # A sum may be 0, and is compared all the same.
+            told = {share.shape.counter(n): number for n, number in share.counts.items() if number or n.startswith("value_")}
+            self.found.counts.update(told)
         for name, number in self.clock.counts.items():
             self.found.count(name, number)
         return self.found
@@ -192,23 +195,16 @@ class LaneScanner:
         return rows
 
     def _joinings(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Where the lane joins the minimum: its first row ever, and the first after a gap longer than idle_after."""
-        previous = pl.col(ARRIVAL).shift(1, fill_value=pl.lit(self.carry.last_arrival, dtype=pl.Int64))
+        """Where the lane joins the minimum: its first row ever, the first after it was left idle, and after a gap longer than idle_after."""
+        last = None if self.carry.idle else self.carry.last_arrival
+        previous = pl.col(ARRIVAL).shift(1, fill_value=pl.lit(last, dtype=pl.Int64))
         joins = previous.is_null()
         if self.source.idle_after is not None:
             joins = joins | (pl.col(ARRIVAL) - previous > self.source.idle_after)
         return rows.with_columns(joins.fill_null(True).alias("__joins"))
 
     def _progress(self, rows: pl.DataFrame) -> None:
-        window = self.shape.plan.window
-        if isinstance(window, Session) or self.shape.sweeps_all:
-            crosses = pl.col("__after") != pl.col("__before")
-        else:
-            allowances = self.shape.plan.allowances
-            crosses = last_threshold(pl.col("__after"), window, allowances) != last_threshold(
-                pl.col("__before"), window, allowances
-            )
-            crosses = crosses | ((pl.col("__before") == MIN_TIME) & (pl.col("__after") != MIN_TIME))
+        crosses = pl.any_horizontal([_crosses(one, self.shape.sweeps_all) for one in self.shape.every])
         said = rows.with_row_index("__index").with_columns(
             pl.col("__joins").shift(-1).fill_null(False).alias("__before_gap"),
             (pl.col("__joins") | crosses | ((pl.col("__index") == 0) & pl.lit(self._first))).alias("__says"),
@@ -248,40 +244,14 @@ class LaneScanner:
         return Progress((arrival, self.lane[0], self.lane[1], offset), watermark, until)
 
     def _sort_out(self, rows: pl.DataFrame) -> None:
-        """Rows that need no judging go into the partials; the others stay rows until the sweep has passed them."""
+        """Every aggregation takes its share of the rows that can be read."""
         self._remember_joining(rows)
         self.found.count("markers", int((rows[MARKER] & rows[DEAD].is_null()).sum()))
         data = rows.filter(pl.col(DEAD).is_null() & ~pl.col(MARKER))
         if data.is_empty():
             return
-        window = self.shape.plan.window
-        if not isinstance(window, Sliding) or self.shape.keeps_rows or not self.carry.joined_known:
-            self._keep(data)
-            return
-        end = first_end(pl.col(TIME), window)
-        known = MIN_TIME if self.carry.joined_w is None else self.carry.joined_w
-        ahead = (end > pl.col("__before")) & (end > known)
-        data = data.with_columns(ahead.alias("__ahead"))
-        sure = data.filter("__ahead") if not data["__ahead"].all() else data
-        self._keep(data.filter(~pl.col("__ahead")))
-        self.found.count("ahead", len(sure))
-        self.found.count("ahead_pairs", _pairs(sure, window))
-        if len(sure):
-            self._weigh(sure)
-            sliced = sure.with_columns(slice_start(pl.col(TIME), window).alias(SLICE))
-            part = aggregate.partial(sliced, [SLICE, *self.shape.keys], self.shape.plan.aggregates)
-            self.found.partials.append(part.with_columns(pl.lit(UNSEEN, dtype=pl.Int64).alias(SEEN)))
-            self._held += len(part)
-            if self._held > MERGE_ABOVE:
-                self._merge_partials()
-
-    def _weigh(self, sure: pl.DataFrame) -> None:
-        """The sum of a value column before it is aggregated, to be compared with what was written."""
-        weighed = aggregate.weighed(self.shape.plan.aggregates, sure.schema)
-        if weighed is not None:
-            index, column = weighed
-            total = exactsum.total(sure[column])
-            self.found.counts[f"value_{index}"] = self.found.counts.get(f"value_{index}", 0) + total
+        for share in self.found.shares:
+            share.take(data, self.carry.joined_w, self.carry.joined_known)
 
     def _remember_joining(self, rows: pl.DataFrame) -> None:
         if not rows["__joins"].any():
@@ -289,30 +259,16 @@ class LaneScanner:
         arrival, offset = rows.filter("__joins").select(ARRIVAL, OFFSET).row(-1)
         self.carry.joined = (arrival, self.lane[0], self.lane[1], offset)
         # A lane that all wait for joins under an undefined W; for any other only the sweep can tell.
-        awaited = self.carry.last_arrival is None and self.source.idle_after is None and self.lane[1] in self.source.lanes
+        unheard = self.carry.last_arrival is None and not self.carry.idle
+        awaited = unheard and self.source.idle_after is None and self.lane[1] in self.source.lanes
         self.carry.joined_w, self.carry.joined_known = None, awaited
 
-    def _keep(self, rows: pl.DataFrame) -> None:
-        if len(rows):
-            self.found.count("kept", len(rows))
-            behind = (own_end(pl.col(TIME), self.shape.plan.window) <= pl.col("__before")).alias(BEHIND)
-            self.found.rows.append(rows.with_columns(behind).drop([c for c in rows.columns if c in _SCRATCH]))
 
-    def _merge_partials(self) -> None:
-        if len(self.found.partials) > 1:
-            by = [SLICE, *self.shape.keys, SEEN]
-            parts = pl.concat(self.found.partials, how="diagonal")
-            merged = aggregate.merge(parts, by, self.shape.plan.aggregates)
-            self.found.partials = [merged]
-            self._held = len(merged)
-
-
-_SCRATCH = frozenset({"__after", "__before", "__joins", "__ahead", DEAD, MARKER, "__candidate", "__raw"})
-
-
-def _pairs(rows: pl.DataFrame, window: Sliding) -> int:
-    """How many pairs of row and window the rows make."""
-    if window.size % window.slide == 0:
-        return len(rows) * (window.size // window.slide)
-    spans = (last_end(pl.col(TIME), window) - first_end(pl.col(TIME), window)) // window.slide + 1
-    return int(rows.select(spans.sum()).item() or 0)
+def _crosses(shape: BoundPlan, every_change: bool) -> pl.Expr:
+    """Where a lane's watermark passes something that a verdict can ask for."""
+    window, allowances = shape.plan.window, shape.plan.allowances
+    before, after = pl.col("__before"), pl.col("__after")
+    if every_change or isinstance(window, Session):
+        return after != before
+    passes = last_threshold(after, window, allowances) != last_threshold(before, window, allowances)
+    return passes | ((before == MIN_TIME) & (after != MIN_TIME))

@@ -15,19 +15,22 @@ import polars as pl
 from eventide.kernel import aggregate
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMING, UNSEEN
-from eventide.kernel.condition import holds
+from eventide.kernel.expression import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
 from eventide.kernel.judge import DISORDER, IDLENESS, W
 from eventide.kernel.keys import hashable
+from eventide.kernel.view import START, THERE, filters, shown, shown_kinds
+from eventide.model.expression import Node
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
 from eventide.model.policy import DISCARDING, RETRACTING
 from eventide.model.standing import same_values
 from eventide.model.time import MAX_TIME, plus
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerRow, When
+from eventide.model.view import WHOLE
 from eventide.model.window import Session
 
-START, CLOSED, PENDING, SAID, FRAGMENT = "__start", "__closed", "__pending", "__said", "__fragment"
+CLOSED, PENDING, SAID, FRAGMENT = "__closed", "__pending", "__said", "__fragment"
 
 
 @dataclass
@@ -42,7 +45,7 @@ class Open:
     closed: bool = False
     due: int | None = None
     said: list[dict[str, Any]] = field(default_factory=list)
-    """Results that stand: start, end, sequence and values."""
+    """Results that stand: start, end, sequence and values; and, where a view holds results back, those that were withdrawn."""
     absorbed: list[Open] = field(default_factory=list)
     """Sessions that merged into this one and whose results still stand."""
 
@@ -57,7 +60,7 @@ class Shot:
     timing: str
     fragments: tuple[int, ...]
     absorbed: list[Open]
-    condition: str | None = None
+    condition: str | Node | None = None
 
 
 class SessionFiring:
@@ -73,10 +76,12 @@ class SessionFiring:
         self.counts: Counter[str] = Counter()
         self.causes: Counter[str] = Counter()
         self.panes: list[dict[str, Any]] = []
+        self._filters = filters(output.view)
 
     def run(self, rows: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
         """Take swept rows (with W at their position) into the stored sessions; gives the sessions to store next."""
         keys = list(self.shape.keys)
+        self._key_kinds = {key: state.schema[key] for key in keys}
         rows = rows.with_row_index("__row")
         fragments, doubtful = self._fragments(rows)
         busy, idle = self._in_scope(state, rows)
@@ -234,7 +239,7 @@ class SessionFiring:
         if session.pending:
             self._shoot(key, session, timing, trigger.condition if isinstance(trigger, When) else None)
 
-    def _shoot(self, key: tuple[Any, ...], session: Open, timing: str, condition: str | None = None) -> None:
+    def _shoot(self, key: tuple[Any, ...], session: Open, timing: str, condition: str | Node | None = None) -> None:
         covered = session.pending
         if condition is None:
             session.pending = 0
@@ -273,7 +278,18 @@ class SessionFiring:
         conditional = {s.condition for s in shots if s.condition}
         for condition in conditional:
             done = done.with_columns(holds(condition, done).alias("__holds"))
-        return {row.pop("__shot"): row for row in done.drop(ROWS).to_dicts()}
+        return {row.pop("__shot"): row for row in self._shown(done.drop(ROWS)).to_dicts()}
+
+    def _shown(self, finished: pl.DataFrame) -> pl.DataFrame:
+        """What the output's view makes of finished aggregates; keys and bounds stand with the firings."""
+        if self.output.view == WHOLE:
+            return finished
+        keys, names = list(self.shape.keys), [name for name, _ in self.shape.plan.aggregates]
+        rows = [(index, *shot.bounds, *shot.key) for index, shot in enumerate(self.shots)]
+        schema = {"__shot": pl.Int64(), START: pl.Int64(), END: pl.Int64(), **self._key_kinds}
+        whole = finished.join(pl.DataFrame(rows, schema=schema, orient="row"), on="__shot", how="left")
+        view = shown(self.output.view, keys, names, whole.schema, pl.col(START))
+        return view.of(whole, instead_of=names).drop(START, END, *keys)
 
     def _say(self, shot: Shot, values: dict[str, Any]) -> None:
         if not values.pop("__holds", True) and shot.condition:
@@ -283,6 +299,10 @@ class SessionFiring:
             session.pending = 0
             if output.accumulation == DISCARDING:
                 session.fragments, session.rows = [], 0
+        (self._say_or_withdraw if self._filters else self._say_what_changed)(shot, values)
+
+    def _say_what_changed(self, shot: Shot, values: dict[str, Any]) -> None:
+        session, output = shot.session, self.output
         here = next((s for s in session.said if (s["start"], s["end"]) == shot.bounds), None)
         if output.accumulation != DISCARDING:
             if here and len(session.said) == 1 and same_values(here["values"], values):
@@ -293,6 +313,24 @@ class SessionFiring:
         sequence = here["sequence"] + 1 if here else 0
         session.said = [{"start": shot.bounds[0], "end": shot.bounds[1], "sequence": sequence, "values": values}]
         self._pane(shot, shot.bounds, sequence, INSERT, values)
+
+    def _say_or_withdraw(self, shot: Shot, values: dict[str, Any]) -> None:
+        """The same where results may be absent: what stands is withdrawn when its row is there no more, and its sequence is used up."""
+        session, there = shot.session, values.pop(THERE)
+        standing = [s for s in session.said if not s["withdrawn"]]
+        here = next((s for s in session.said if (s["start"], s["end"]) == shot.bounds), None)
+        if there and standing == [here] and same_values(standing[0]["values"], values):
+            return
+        for old in standing:
+            if old is not here or self.output.accumulation == RETRACTING or not there:
+                self._pane(shot, (old["start"], old["end"]), old["sequence"], RETRACT, old["values"])
+        if there:
+            sequence = here["sequence"] + 1 if here else 0
+            here = {"start": shot.bounds[0], "end": shot.bounds[1], "sequence": sequence, "values": values, "withdrawn": False}
+            self._pane(shot, shot.bounds, sequence, INSERT, values)
+        elif here:
+            here = {**here, "withdrawn": True}
+        session.said = [here] if here else []
 
     def _pane(self, shot: Shot, bounds: tuple[int, int], sequence: int, op: str, values: dict[str, Any]) -> None:
         key = dict(zip(self.shape.keys, shot.key, strict=True))
@@ -335,10 +373,11 @@ def aggregate_parts(shape: BoundPlan, fragments: pl.DataFrame, doubtful: pl.Data
     return pl.concat(frames, how="diagonal_relaxed")
 
 
-def empty_sessions(shape: BoundPlan, kinds: dict[str, pl.DataType], parts: pl.DataFrame) -> pl.DataFrame:
-    """A store of sessions with nothing in it; `parts` shows the columns of partial aggregates."""
-    values = pl.Struct({name: kinds[name] for name, _ in shape.plan.aggregates})
-    said = pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "sequence": pl.Int64, "values": values}))
+def empty_sessions(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.DataType], parts: pl.DataFrame) -> pl.DataFrame:
+    """A store of an output's sessions with nothing in it; `parts` shows the columns of partial aggregates."""
+    result: dict[str, Any] = {"start": pl.Int64, "end": pl.Int64, "sequence": pl.Int64}
+    result["values"] = pl.Struct(shown_kinds(shape, output, kinds))
+    said = pl.List(pl.Struct(result | ({"withdrawn": pl.Boolean} if filters(output.view) else {})))
     schema: dict[str, Any] = {k: kinds[k] for k in shape.keys}
     schema |= {START: pl.Int64, END: pl.Int64, ROWS: pl.Int64, PENDING: pl.Int64, CLOSED: pl.Boolean, DUE: pl.Int64, SAID: said}
     schema |= {c: parts.schema[c] for c in aggregate.part_columns(parts) if c != ROWS}

@@ -55,6 +55,8 @@ class Frontier:
         self.state = state or FrontierState(
             lanes={(index, lane): Standing() for index, source in enumerate(sources) for lane in source.lanes}
         )
+        if not self.advances:
+            self.state.all_idle_since = None  # W grew under an older definition, and holds from here on
         self.on_timer: Callable[[int], None] = lambda instant: None
         self._next_due: int | None = None
 
@@ -96,10 +98,18 @@ class Frontier:
             for standing in due[instant]:
                 standing.idle = True
             self._refresh()
-            if self.advances and self.state.watermark is not None and all(s.idle for s in self.state.lanes.values()):
-                self.state.all_idle_since, self.state.all_idle_from = instant, self.state.watermark
+            self._grow_from(instant)
             self.on_timer(instant)
+        self._grow_from(arrival)
         self._next_due = later
+
+    def _grow_from(self, instant: int) -> None:
+        """While all lanes are idle W grows: from when the last of them fell silent, or from when the definition says so."""
+        state = self.state
+        if not self.advances or state.all_idle_since is not None or state.watermark is None:
+            return
+        if all(standing.idle for standing in state.lanes.values()):
+            state.all_idle_since, state.all_idle_from = instant, state.watermark
 
     def _idle_instant(self, lane: LaneId, standing: Standing) -> int | None:
         idle_after = self.sources[lane[0]].idle_after

@@ -112,11 +112,14 @@ def _picked(pick: Any) -> Callable[..., Any]:
     return over
 
 
-def _rounded(whole: Callable[[Any], int]) -> Callable[[Any], Any]:
-    def over(value: Any) -> Any:
-        if not _is_number(value) or (isinstance(value, float) and not math.isfinite(value)):
-            return value if isinstance(value, float) else None
-        return _fitting(whole(value))
+def _rounded(whole: Callable[[Any], int]) -> Callable[[Any], int | None]:
+    """A whole number always; what lies beside all of them (NaN, infinity) has none."""
+
+    def over(value: Any) -> int | None:
+        if not _is_number(value) or not math.isfinite(value):
+            return None
+        fitting: int | None = _fitting(whole(value))
+        return fitting
 
     return over
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventide.errors import DefinitionError
+from eventide.model.expression import Expression, Node, expression
 from eventide.model.time import Duration, duration
 
 
@@ -31,9 +32,9 @@ class EveryRows:
 
 @dataclass(frozen=True)
 class When:
-    """Fires when a SQL expression over the aggregates holds."""
+    """Fires when an expression over the aggregates holds."""
 
-    condition: str
+    condition: str | Node
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,15 @@ def every_rows(rows: int) -> EveryRows:
     return EveryRows(rows)
 
 
-def when(condition: str) -> When:
-    """An early result as soon as a SQL expression over the aggregates holds, such as `when("total > 1000000")`."""
-    if not isinstance(condition, str) or not condition.strip():
-        raise DefinitionError(f'when({condition!r}): give a SQL condition over the aggregates, such as when("total > 100").')
-    return When(condition)
+def when(condition: str | Expression) -> When:
+    """An early result as soon as a condition over the aggregates holds, such as `when("total > 1000000")`.
+
+    >>> from eventide.model.expression import col
+    >>> print(when(col("total") > 1000000).condition)
+    ("total" > 1000000)
+    """
+    read = expression(condition, "when(…)")
+    return When(condition if isinstance(condition, str) else read)
 
 
 def per_batch() -> PerBatch:

@@ -21,12 +21,18 @@ class Where:
 
     condition: Node
 
+    def __str__(self) -> str:
+        return f"where({_bare(self.condition)})"
+
 
 @dataclass(frozen=True)
 class Select:
     """Each column is computed anew; keys and bounds stay."""
 
     columns: tuple[tuple[str, Node], ...]
+
+    def __str__(self) -> str:
+        return f"select({', '.join(f'{name}={_bare(node)}' for name, node in self.columns)})"
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,14 @@ class View:
     {'km': 0.25}
     >>> view.row(((0, 60), ("sat-7",)), ("object",), {"closest": 9000}) is None
     True
+    >>> print(view)
+    where("closest" < 1000).select(km="closest" / 1000)
     """
 
     steps: tuple[Where | Select, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self.steps))
 
     def where(self, condition: str | Expression) -> View:
         """Hold back the results for which the condition is false or null."""
@@ -80,6 +91,11 @@ class View:
             elif not holds(step.condition, row):
                 return None
         return there
+
+
+def _bare(node: Node) -> str:
+    text = str(node)
+    return text[1:-1] if text.startswith("(") else text
 
 
 WHOLE = View()

@@ -311,9 +311,14 @@ class AdaptiveState:
     bound: int
     step: int | None = None
     seen: dict[int, int] = field(default_factory=dict)
+    pace: int | None = None
+    """How long a step is: under another definition steps are numbered otherwise."""
 
     def enter(self, step: int, strategy: Adaptive) -> None:
         """Re-estimate if this arrival opens a later step; the rows of the step itself do not count yet."""
+        if self.pace != strategy.step:
+            self.pace, self.step = strategy.step, None
+        self.bound = min(max(self.bound, strategy.floor), strategy.ceiling)
         if self.step is not None and step > self.step and self.seen:
             need = min(max(self._quantile(strategy.quantile), strategy.floor), strategy.ceiling)
             self.bound = need if need >= self.bound else self.bound - (self.bound - need + 3) // 4

@@ -22,6 +22,7 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
     from pyspark.sql import functions as F
 
     fast = pipeline.output(served)
+    pipeline = pipeline.around(fast)
     mark = closed_upto(pipeline)
     values = [name for name, _ in fast.aggregation.aggregates]
     on = ["window_start", "window_end", *fast.aggregation.keys]

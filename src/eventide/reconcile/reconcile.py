@@ -63,6 +63,7 @@ def reconcile(
     the gap to outside rows can be split row by row. `since` and `until` are widened to whole days (UTC).
     """
     chosen = pipeline.output(output)
+    pipeline = pipeline.around(chosen)
     session = session_for(pipeline, spark)
     _check(pipeline, chosen, by)
     # Up to the horizon windows are final.

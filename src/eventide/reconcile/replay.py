@@ -79,6 +79,7 @@ def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, sp
     again = replace(
         pipeline,
         outputs=outputs,
+        audits=(),
         state=state,
         generation=0,
         dead_letter_sink=None,

@@ -26,7 +26,7 @@ from eventide.sinks.shape import aside, named_aside
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import LONGEST, attempted
-from eventide.storage.files import data_files
+from eventide.storage.opened import data_files
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
 SHORTENED = "@"

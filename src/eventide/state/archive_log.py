@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from eventide.sinks.libraries import need
 from eventide.state.archive import NO_DAY, ArchivedFile, by_name, files_of
 from eventide.state.ledger import Ledger
-from eventide.storage.files import data_files
+from eventide.storage.opened import data_files
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -39,6 +39,8 @@ class RecordTaken(EventideError):
 class LocalFiles:
     """On a local disk: written beside, flushed, then renamed."""
 
+    what_to_change = "Keep state on a disk whose file system has hard links."
+
     def __init__(self, root: str) -> None:
         self.root = Path(local_path(root))
 

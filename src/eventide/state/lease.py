@@ -36,6 +36,10 @@ _HELD: set[str] = set()
 """The holders among this process's own leases whose runs are not over: another of its records is of a run that is, whatever it says."""
 
 
+_UNSEEN = {"pid": "?", "host": "?", "machine": "?", "start": None, "released": False, "alone": False}
+"""What is known of a holder whose record was gone before it was read."""
+
+
 class StateInUse(EventideError):
     """Another run holds the state directory."""
 
@@ -64,20 +68,8 @@ class Lease:
         if names:
             body = files.read(f"{DIRECTORY}/{names[-1]}")
             # A record that is gone was replaced by its holder's next one, so that the holder is alive.
-            held = (
-                {
-                    "pid": "?",
-                    "host": "?",
-                    "machine": "?",
-                    "start": None,
-                    "renewed": time.time(),
-                    "released": False,
-                    "alone": False,
-                }
-                if body is None
-                else _record(body, f"{root}/{DIRECTORY}/{names[-1]}")
-            )
-            if not held.get("released"):
+            held = {**_UNSEEN, "renewed": time.time()} if body is None else _record(body, f"{root}/{DIRECTORY}/{names[-1]}")
+            if not held["released"]:
                 _refuse_living(held, root, lambda: files.names(DIRECTORY)[-1:] != names[-1:])
             alone = bool(held["alone"] and (held["released"] or held["machine"] == _machine()))
         lease = cls(files, 1 + max(map(_number, names), default=0), uuid.uuid4().hex, alone=alone)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from eventide.kernel.scan import LaneCarry
@@ -15,6 +15,8 @@ from eventide.state.store import Part
 
 JUDGED = ("ahead", "judged", "pairs")
 """Counters of rows, and of pairs of row and window, that have a verdict."""
+SORTED = ("kept", "ahead_pairs", *JUDGED)
+"""Counters that each aggregation over a stream has for itself."""
 
 
 @dataclass
@@ -42,6 +44,8 @@ class Ledger:
     """Which run's files are those of a batch: the first batch of each run that committed one, and its attempt."""
     settled: list[str] = field(default_factory=list)
     """Outputs that have taken the place of all that older generations held."""
+    reads: dict[str, str] = field(default_factory=dict)
+    """Which aggregation each output reads, where there are several."""
 
     def attempt_of(self, batch: int) -> str:
         """The attempt whose files a batch consists of.
@@ -56,19 +60,46 @@ class Ledger:
         if self.attempt_of(batch) != attempt:
             self.attempts.append((batch, attempt))
 
+    def carry(self, lane: LaneId) -> LaneCarry:
+        """What the next reading of a lane goes on from.
+
+        A lane that has left the minimum joins with its next row, whatever `idle_after` is by then: W has gone on without it.
+        """
+        carry, standing = self.carries.get(lane, LaneCarry()), self.frontier.lanes.get(lane)
+        idle = standing is not None and standing.idle and standing.last_arrival == carry.last_arrival
+        return replace(carry, idle=idle)
+
     @property
     def waiting(self) -> int:
-        """Rows that were read and have no verdict yet."""
-        return self.rows["kept"] - self.rows["judged"] - self.rows["duplicates"]
+        """Rows that were read and have no verdict yet, of the aggregation that is furthest behind."""
+        return max(self.waiting_for(name) for name in self.aggregations)
 
-    def seat(self, names: Iterable[str]) -> None:
-        """Take up outputs that are new, with what was judged before them; let go of those that left."""
-        names = list(names)
-        judged = Counter({name: self.rows[name] for name in JUDGED if self.rows[name]})
+    @property
+    def aggregations(self) -> list[str]:
+        """The names of the aggregations that rows were counted for; an only one has no name."""
+        return sorted({name for name, what in map(_named, self.rows) if what in SORTED}) or [""]
+
+    def counted(self, aggregation: str, what: str) -> int:
+        """Rows, or pairs of row and window, that an aggregation has sorted or judged."""
+        return self.rows[f"{aggregation}/{what}" if aggregation else what]
+
+    def waiting_for(self, aggregation: str) -> int:
+        """Rows that were read and have no verdict yet in an aggregation."""
+        return self.counted(aggregation, "kept") - self.counted(aggregation, "judged") - self.rows["duplicates"]
+
+    def seat(self, names: Iterable[str], reads: Mapping[str, str] | None = None) -> None:
+        """Take up outputs that are new, with what was judged before them; let go of those that left, and of aggregations that nobody reads.
+
+        `reads` says which aggregation an output reads, where there are several.
+        """
+        names, self.reads = list(names), dict(reads or {})
+        read = {self.reads.get(name, "") for name in names}
+        self.rows = Counter({c: n for c, n in self.rows.items() if _named(c)[1] not in SORTED or _named(c)[0] in read})
+        judged = {n: Counter({w: k for w in JUDGED if (k := self.counted(self.reads.get(n, ""), w))}) for n in names}
         fresh = [name for name in names if name not in self.outputs and self.batch >= 0]
         self.joined_at = {n: w for n, w in self.joined_at.items() if n in names} | dict.fromkeys(fresh, self.frontier.watermark)
         self.outputs = {name: self.outputs.get(name, Counter()) for name in names}
-        self.joined = {name: self.joined.get(name, judged) for name in names}
+        self.joined = {name: self.joined.get(name, judged[name]) for name in names}
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -90,6 +121,7 @@ class Ledger:
             "joined_at": self.joined_at,
             "attempts": self.attempts,
             "settled": self.settled,
+            "reads": self.reads,
         }
 
     @classmethod
@@ -112,7 +144,14 @@ class Ledger:
             joined_at=raw["joined_at"],
             attempts=[(first, attempt) for first, attempt in raw["attempts"]],
             settled=raw["settled"],
+            reads=raw.get("reads", {}),
         )
+
+
+def _named(counter: str) -> tuple[str, str]:
+    """The aggregation that a counter is of, and what it counts."""
+    name, _, what = counter.rpartition("/")
+    return name, what
 
 
 def carry_from(raw: dict[str, object]) -> LaneCarry:

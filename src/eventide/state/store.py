@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from eventide.errors import StoreError
 from eventide.model.event import LaneId
 from eventide.sinks.chunks import narrowed
-from eventide.storage.files import data_files
+from eventide.storage.opened import data_files
 
 LONGEST = 150
 """File names have at most 255 characters."""
@@ -57,6 +57,8 @@ class Part:
     batch: int
     output: str = ""
     """Whose it is, by name: an output's, or a lane's if it is a clock; empty where all outputs share it."""
+    aggregation: str = ""
+    """Which of several aggregations it is a part of; empty where there is one, or where all of them share it."""
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Part:
@@ -90,6 +92,7 @@ class Store:
         *,
         about: str | None = None,
         output: str = "",
+        aggregation: str = "",
         ascending: bool = False,
     ) -> list[Part]:
         """Write frames, one row group for each bucket, into a new file; `about` is the column whose range is noted.
@@ -105,7 +108,7 @@ class Store:
             for group, (bucket, frame) in enumerate(tables):
                 writer.write_table(frame.to_arrow().cast(schema), row_group_size=max(1, len(frame)))
                 low, high = _range(frame[about]) if about else (0, 0)
-                parts.append(Part(path, group, kind, bucket, len(frame), low, high, batch, output))
+                parts.append(Part(path, group, kind, bucket, len(frame), low, high, batch, output, aggregation))
         self._files.put(path, sink.getbuffer())
         return parts
 

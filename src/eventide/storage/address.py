@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 OBJECT_STORES = {"s3": "s3", "s3a": "s3", "gs": "gcs", "abfs": "azure", "abfss": "azure"}
-"""PlaceColumns whose files are objects, by scheme, with the extra of Eventide's that reaches them; s3 and s3a are one place."""
+"""Places whose files are objects, by scheme, with the extra of Eventide's that reaches them; s3 and s3a are one place."""
 
 
 def scheme_of(address: str) -> str:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from eventide.errors import StoreError
-from eventide.storage.address import OBJECT_STORES, scheme_of
 
 
 class RecordFiles(Protocol):
     """Small files written whole or not at all; of two that create the same one, one wins."""
+
+    @property
+    def what_to_change(self) -> str:
+        """What helps where the place turns out not to keep that."""
 
     def read(self, path: str) -> bytes | None:
         """The content, or None if there is no such file."""
@@ -57,18 +60,23 @@ class DataFiles(Protocol):
         """Remove a directory whose files have been removed, where a directory is more than the names of its files."""
 
 
-def data_files(root: str) -> DataFiles:
-    """The files of a place, wherever it is."""
-    if scheme_of(root) in OBJECT_STORES:
-        from eventide.storage.objects import ObjectFiles
-
-        return ObjectFiles(root)
-    from eventide.storage.arrow import ArrowFiles
-
-    return ArrowFiles(root)
+_hadoop: list[Callable[[str], RecordFiles]] = []
+"""How records on a Hadoop file system are opened, as who has Spark has said: no way leads there but through its JVM."""
 
 
-def prove(files: RecordFiles, root: str, what_to_change: str) -> None:
+def reach_hadoop(opened: Callable[[str], RecordFiles]) -> None:
+    """Say how the records below an address on a Hadoop file system are opened: the engine does, which has Spark."""
+    _hadoop[:] = [opened]
+
+
+def hadoop_files(root: str) -> RecordFiles:
+    """The records below an address on a Hadoop file system."""
+    if not _hadoop:
+        raise StoreError(f"what is kept in {root} can be read through Spark only, which has no part in this process.")
+    return _hadoop[0](root)
+
+
+def prove(files: RecordFiles, root: str) -> None:
     """Stop where a place does not keep what records rest on: a file is created once, and one that is replaced is replaced."""
     path = f"probe/{uuid.uuid4().hex}"
     created, again = files.create(path, b"first"), files.create(path, b"second")
@@ -82,7 +90,7 @@ def prove(files: RecordFiles, root: str, what_to_change: str) -> None:
         if again
         else f"a file that was replaced still reads {found!r}: what a run writes would be lost without a word"
     )
-    raise StoreError(f"state cannot be kept in {root}: {lost}. Nothing was begun. {what_to_change}")
+    raise StoreError(f"state cannot be kept in {root}: {lost}. Nothing was begun. {files.what_to_change}")
 
 
 def delete_each(delete: Callable[[str], object], paths: Iterable[str]) -> None:
@@ -94,4 +102,4 @@ def delete_each(delete: Callable[[str], object], paths: Iterable[str]) -> None:
             continue
 
 
-__all__ = ["DataFiles", "RecordFiles", "data_files", "delete_each", "prove"]
+__all__ = ["DataFiles", "RecordFiles", "delete_each", "hadoop_files", "prove", "reach_hadoop"]

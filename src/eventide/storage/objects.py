@@ -34,6 +34,7 @@ class ObjectFiles:
     """The objects below one prefix of a bucket."""
 
     at_once = 1000
+    what_to_change = "Use a store that honours conditional writes (PutObject with If-None-Match), as S3 does."
 
     def __init__(self, root: str) -> None:
         self.root = root

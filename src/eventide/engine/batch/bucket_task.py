@@ -11,10 +11,12 @@ from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_merge
 from eventide.engine.batch.lane_task import by_bucket
 from eventide.engine.batch.panes import pane_table
+from eventide.engine.batch.rows import placed_rows, write_audited
 from eventide.kernel import aggregate, dedupe, judge
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import (
     ARRIVAL,
+    BEHIND,
     END,
     MISSED_FIRST,
     MISSED_LAST,
@@ -27,17 +29,19 @@ from eventide.kernel.columns import (
     UNSEEN,
     swept_between,
 )
-from eventide.kernel.fire import DUE, ORDER, Firing, Moment, nothing_said
+from eventide.kernel.fire import DUE, ORDER, Firing, Moment, held_back, holds_nothing_back, nothing_said
 from eventide.kernel.grid import last_end
+from eventide.kernel.keys import one_of_equals
 from eventide.kernel.place import KEPT, LATE
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
+from eventide.kernel.share import behind_of
+from eventide.kernel.view import shown_kinds
 from eventide.model.event import Position
 from eventide.model.plan import OutputPlan
 from eventide.model.sweep import Step
 from eventide.model.time import MAX_TIME
-from eventide.model.trigger import PerBatch, PerRow
+from eventide.model.trigger import PerRow
 from eventide.model.window import Session, Sliding
-from eventide.sinks.shape import aside
 from eventide.state.store import Part, PartKind, Store
 
 COMPACT_ABOVE = 8
@@ -53,8 +57,8 @@ class Batch:
     steps: tuple[Step, ...]
     after: Position | None
     upto: Position
-    diverts: tuple[bool, ...]
-    """Whether each output keeps the rows that it refuses."""
+    diverts: frozenset[str]
+    """The outputs that keep the rows that they refuse."""
     kinds: dict[str, pl.DataType]
     """The user's columns and their types."""
     clocks: LaneClocks | None = None
@@ -81,6 +85,10 @@ class BucketAccount:
     duplicates: int = 0
     waiting: int = 0
     """Rows kept that lie beyond the sweep, counted where they are stored."""
+    aggregation: str = ""
+    """Which of several aggregations was settled."""
+    audited: list[str] = field(default_factory=list)
+    """Files of the rows that went on, where they are an output themselves."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -105,7 +113,7 @@ class Settling:
         self.parts: dict[PartKind, list[Part]] = {}
         for part in parts:
             self.parts.setdefault(part.kind, []).append(part)
-        self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs])
+        self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs], aggregation=shape.name)
 
     def run(self) -> BucketAccount:
         """Judge, store and fire."""
@@ -120,7 +128,7 @@ class Settling:
 
     def _swept_rows(self) -> pl.DataFrame:
         """The rows whose turn has come: those deduplicated already carry W; the others meet W's steps here."""
-        kind = PartKind.FIRSTS if self.shape.plan.dedupe_within is not None else PartKind.ROWS
+        kind = PartKind.FIRSTS if self.shape.deduplicates else PartKind.ROWS
         kept = self.store.read(self.parts.get(kind, []))
         self.account.waiting = beyond(self.batch, kept)
         return swept_rows(self.shape, self.batch, kept)
@@ -139,7 +147,7 @@ class Settling:
 
     def _divert_all(self, seen: pl.DataFrame) -> None:
         """What is refused under the least lateness is all that any output diverts; W is looked up for it once."""
-        diverting = [(index, o.allowed) for index, o in enumerate(self.shape.plan.outputs) if self.batch.diverts[index]]
+        diverting = [(index, o.allowed) for index, o in enumerate(self.shape.plan.outputs) if o.name in self.batch.diverts]
         if not diverting:
             return
         late = judge.refused(seen, self.shape, min(allowed for _, allowed in diverting))
@@ -190,8 +198,8 @@ class Settling:
         self._panes(index, panes)
 
     def _panes(self, index: int, panes: pl.DataFrame) -> None:
-        table = pane_table(panes, self.shape, self.batch.moment.clock)
-        name = self.shape.plan.outputs[index].name
+        output = self.shape.plan.outputs[index]
+        name, table = output.name, pane_table(panes, self.shape, output, self.batch.moment.clock)
         path = self.store.write_table(f"panes/{name}", self.batch.number, self._part, table)
         self.account.panes.append((name, path, len(table)))
 
@@ -216,14 +224,17 @@ class Settling:
     def _awaited(self, output: OutputPlan, said: pl.DataFrame) -> list[tuple[int, int]]:
         """Windows whose late rows a trigger holds back, and whose time or end has come."""
         moment = self.batch.moment
-        if moment.now is None or isinstance(output.late, PerBatch | PerRow) or not output.allowed or said.is_empty():
+        if moment.now is None or not output.allowed or said.is_empty():
             return []
-        ripe = said.filter((pl.col(DUE) <= moment.clock) | (pl.col(END) <= moment.now - output.allowed))
+        if holds_nothing_back(output):
+            ripe = held_back(said, moment.now)
+        else:
+            ripe = said.filter((pl.col(DUE) <= moment.clock) | (pl.col(END) <= moment.now - output.allowed))
         return [(int(ripe[END].min()), int(ripe[END].max()))] if len(ripe) else []  # type: ignore[arg-type]
 
     def _said(self, index: int) -> pl.DataFrame:
-        empty = nothing_said(self.shape, self._finished_kinds())
         output = self.shape.plan.outputs[index]
+        empty = nothing_said(self.shape, output, self._finished_kinds())
         parts = sorted((p for p in self.parts.get(PartKind.SAID, []) if p.output == output.name), key=lambda p: p.batch)
         if not parts:
             return empty
@@ -252,7 +263,7 @@ class Settling:
         for index, output in enumerate(self.shape.plan.outputs):
             firing = SessionFiring(self.shape, output, self.batch.moment)
             parts = [p for p in self.parts.get(PartKind.SESSIONS, []) if p.output == output.name]
-            empty = empty_sessions(self.shape, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
+            empty = empty_sessions(self.shape, output, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
             state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
             if rows.is_empty() and state.is_empty():
                 continue
@@ -261,8 +272,8 @@ class Settling:
             rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
             self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
             if firing.panes:
-                self._panes(index, session_panes(firing, self.shape, self._finished_kinds()))
-            if self.batch.diverts[index] and firing.refused:
+                self._panes(index, session_panes(firing, self._finished_kinds()))
+            if output.name in self.batch.diverts and firing.refused:
                 missed = rows[sorted(firing.refused)].with_columns(
                     (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_FIRST),  # type: ignore[union-attr]
                     (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_LAST),  # type: ignore[union-attr]
@@ -283,7 +294,9 @@ class Settling:
         return f"bucket-{self.bucket:05d}"
 
     def _add(self, kind: PartKind, frame: pl.DataFrame, about: str, output: str = "") -> None:
-        self.account.added += self.store.write(kind, self.batch.number, [(self.bucket, frame)], about=about, output=output)
+        self.account.added += self.store.write(
+            kind, self.batch.number, [(self.bucket, frame)], about=about, output=output, aggregation=self.shape.name
+        )
 
 
 def swept_rows(shape: BoundPlan, batch: Batch, kept: list[pl.DataFrame]) -> pl.DataFrame:
@@ -301,7 +314,7 @@ def beyond(batch: Batch, kept: list[pl.DataFrame]) -> int:
 
 
 def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> BucketAccount:
-    """For one bucket of deduplication keys: the first of equal rows goes on, to the bucket of its own key."""
+    """For one bucket of deduplication keys: the first of equal rows goes on, in each aggregation to the bucket of its own key."""
     account = BucketAccount(bucket)
     waiting = store.read(p for p in parts if p.kind == PartKind.ROWS)
     account.waiting = beyond(batch, waiting)
@@ -314,15 +327,26 @@ def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts
     firsts, kept = dedupe.keep_first(rows, kept, shape)
     kept = dedupe.forget(kept, batch.moment.now, shape.plan.dedupe_within or 0)
     account.duplicates = len(rows) - len(firsts)
+    if shape.audits and len(firsts):
+        account.audited.append(write_audited(store, batch.number, f"bucket-{bucket:05d}", firsts, shape.plan.generation))
     account.added += store.write(PartKind.KEPT, batch.number, [(bucket, kept)], about=TIME)
-    account.added += store.write(PartKind.FIRSTS, batch.number, by_bucket(firsts, shape.keys, shape.buckets), about=ARRIVAL)
+    for one in shape.every:
+        cut = by_bucket(_stands_to(firsts, one, shape), one.keys, shape.buckets)
+        account.added += store.write(PartKind.FIRSTS, batch.number, cut, about=ARRIVAL, aggregation=one.name)
     account.dropped += kept_parts
     return account
 
 
+def _stands_to(rows: pl.DataFrame, one: BoundPlan, shape: BoundPlan) -> pl.DataFrame:
+    """Rows that were kept for all aggregations, as one of them takes them."""
+    behind = rows[behind_of(one)].alias(BEHIND)
+    return rows.drop([behind_of(other) for other in shape.every]).with_columns(behind)
+
+
 def empty_rows(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """No rows, with all their columns."""
-    return pl.DataFrame(schema={**kinds, **KEPT})
+    told = {behind_of(one): KEPT[BEHIND] for one in shape.every}
+    return pl.DataFrame(schema={**kinds, **KEPT, **told})
 
 
 def empty_partials(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
@@ -337,18 +361,14 @@ def finished_kinds(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str,
     return dict(done.schema)
 
 
-def session_panes(firing: SessionFiring, shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+def session_panes(firing: SessionFiring, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """The panes of sessions as a table."""
-    schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in shape.keys}, "__sequence": pl.Int64()}
-    schema |= {OP: pl.String(), TIMING: pl.String(), **{n: kinds[n] for n, _ in shape.plan.aggregates}}
-    return pl.DataFrame(firing.panes, schema=schema)
+    shown = shown_kinds(firing.shape, firing.output, kinds)
+    schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in firing.shape.keys}, "__sequence": pl.Int64()}
+    schema |= {OP: pl.String(), TIMING: pl.String(), **shown}
+    return one_of_equals(pl.DataFrame(firing.panes, schema=schema), [*shown])
 
 
 def late_rows(rows: pl.DataFrame, generation: int) -> pl.DataFrame:
-    """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed.
-
-    A column of ours steps aside where the row has one of its name, as the rows of another pipeline's late stream do.
-    """
-    own = [c for c in rows.columns if not c.startswith("__")]
-    placed = rows.sort(POSITION).with_columns(pl.lit(generation, dtype=pl.Int64).alias("__generation"))
-    return placed.select(*own, *[column.value.alias(aside(column.name, own)) for column in LATE])
+    """Refused rows as users read them: the row itself, then where it was, what W was, and which windows it missed."""
+    return placed_rows(rows.sort(POSITION), generation, LATE)

@@ -48,8 +48,9 @@ class LaneClocks:
         return self.floors[-1][1] if self.floors else UNSEEN
 
     def beside(self, rows: pl.DataFrame, store: Store) -> pl.DataFrame:
-        """Rows with W as it stood before each of them."""
-        return self._at(rows.sort(POSITION), store)
+        """Rows with W as it stood before each of them; what they were judged by is less only where all clocks were kept."""
+        judged = rows.sort(POSITION)
+        return self._at(judged, store).with_columns(pl.max_horizontal(W, judged[W]).alias(W))
 
     def _at(self, rows: pl.DataFrame, store: Store) -> pl.DataFrame:
         low, high = rows[ARRIVAL][0], rows[ARRIVAL][-1]

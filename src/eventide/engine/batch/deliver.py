@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import polars as pl
 import pyarrow as pa
 
-from eventide.definition.output import Output
+from eventide.definition.output import Audit, Output
+from eventide.engine.batch.bucket_task import finished_kinds
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
 from eventide.kernel.arrow_types import small, small_schema
 from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.view import shown_kinds
 from eventide.log import note
+from eventide.model.plan import OutputPlan
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWriter
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
@@ -26,13 +29,21 @@ DEAD_IDENTITY = ("source", "lane", "offset", "generation")
 """The generation is part of it: a run that started over refuses a row for other reasons, and says so anew."""
 
 
-def pane_shape(shape: BoundPlan, kinds: dict[str, pl.DataType], accumulation: str) -> PaneShape:
-    """The columns of an output's panes, as Arrow types."""
-    fields = pl.DataFrame(schema=kinds).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+def pane_shapes(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str, PaneShape]:
+    """The columns of the panes of each output of an aggregation; `kinds` are those of its rows."""
+    done = finished_kinds(shape, kinds)
+    return {output.name: _pane_shape(shape, output, done) for output in shape.plan.outputs}
+
+
+def _pane_shape(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.DataType]) -> PaneShape:
+    """The columns of an output's panes, as Arrow types; `kinds` are those of keys and finished aggregates."""
+    values = shown_kinds(shape, output, kinds)
+    users = {**{key: kinds[key] for key in shape.keys}, **values}
+    fields = pl.DataFrame(schema=users).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     return PaneShape(
         tuple((name, small(fields.field(name).type)) for name in shape.keys),
-        tuple((name, small(fields.field(name).type)) for name, _ in shape.plan.aggregates),
-        accumulation,
+        tuple((name, small(fields.field(name).type)) for name in values),
+        output.accumulation,
         window=words(shape.plan.window),
     )
 
@@ -61,6 +72,8 @@ class Deliverer:
     outlets: dict[str, Outlet] = field(default_factory=dict)
     dead: LogWriter | None = None
     dead_schema: pa.Schema | None = None
+    audits: dict[str, LogWriter] = field(default_factory=dict)
+    audit_schema: pa.Schema | None = None
 
     def open(self, output: Output, shape: PaneShape, late_schema: pa.Schema, *, withheld: bool = False) -> None:
         """Open an output's sink, and the sink of its diverted rows."""
@@ -76,6 +89,14 @@ class Deliverer:
         """Open the sink of dead letters."""
         if sink is not None:
             self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
+
+    def open_audits(self, audits: Iterable[Audit], schema: pa.Schema) -> None:
+        """Open the sinks of the events themselves."""
+        self.audit_schema = small_schema(schema)
+        identity = tuple(named_aside(name, self.audit_schema.names) for name in LATE_IDENTITY)
+        for audit in audits:
+            if audit.sink is not None:
+                self.audits[audit.name] = audit.sink.open_log(audit.name, self.audit_schema, identity)
 
     def deliver(
         self,
@@ -100,6 +121,10 @@ class Deliverer:
                 late=len(result.late[name]),
             )
             after_each()
+        for name, writer in self.audits.items() if result.audited else ():
+            before_each()
+            writer.append(self.store.batches(result.audited, self.audit_schema), self.facts(name, result, clock))
+            after_each()
         before_each()
         if self.dead is not None and result.dead:
             self.dead.append(self.store.batches(result.dead, self.dead_schema), self.facts("dead_letters", result, clock))
@@ -119,6 +144,10 @@ class Deliverer:
     def close(self) -> None:
         """Close every writer, also where one of them cannot be closed; that is told then."""
         with ExitStack() as stack:
-            for writer in (self.dead, *(w for outlet in self.outlets.values() for w in (outlet.late, outlet.panes))):
+            for writer in (
+                self.dead,
+                *self.audits.values(),
+                *(w for outlet in self.outlets.values() for w in (outlet.late, outlet.panes)),
+            ):
                 if writer is not None:
                     stack.callback(writer.close)

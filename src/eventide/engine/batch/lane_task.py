@@ -10,12 +10,14 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.batch.rows import AUDIT
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.bucket import bucket_of
 from eventide.kernel.columns import ARRIVAL, DEAD, NO_VALUE, RAW, SLICE
 from eventide.kernel.jsontext import json_of
 from eventide.kernel.place import DEAD_LETTERS
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
+from eventide.kernel.share import Share
 from eventide.model.event import LaneId
 from eventide.model.lane import Progress
 from eventide.state.ledger import carry_from, progress_from
@@ -42,6 +44,16 @@ class LaneAccount:
     """Files that a witness wrote and the driver must hear of."""
     faults: dict[str, str] = field(default_factory=dict)
     """Files of the lane that could not be read, and why."""
+
+    @property
+    def audited(self) -> list[str]:
+        """Files of the rows that went on, where they are an output themselves."""
+        return [path for path in self.witnessed if path.startswith(f"{AUDIT}/")]
+
+    @property
+    def archived(self) -> list[str]:
+        """Files of the archive."""
+        return [path for path in self.witnessed if not path.startswith(f"{AUDIT}/")]
 
     def to_json(self) -> str:
         """One line of text."""
@@ -88,18 +100,7 @@ def scan_lane(
 
 def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:
     """Put partials, kept rows and dead letters into the store."""
-    parts: list[Part] = []
-    if found.partials:
-        parts += store.write(
-            PartKind.PARTIAL,
-            batch,
-            by_bucket(pl.concat(found.partials, how="diagonal"), shape.keys, shape.buckets),
-            about=SLICE,
-        )
-    if found.rows:
-        kept = pl.concat(found.rows, how="diagonal_relaxed")
-        keys = shape.dedupe if shape.plan.dedupe_within is not None else shape.keys
-        parts += store.write(PartKind.ROWS, batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL)
+    parts = [part for share in found.shares for part in _share_parts(store, batch, share)]
     if found.clocks:
         parts += store.write(
             PartKind.CLOCK, batch, _pieces(pl.concat(found.clocks)), about=ARRIVAL, output=clock_of(lane), ascending=True
@@ -109,6 +110,18 @@ def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry:
         letters = _dead_letters(pl.concat(found.dead, how="diagonal_relaxed"), shape.plan.generation)
         dead.append(store.write_table("dead", batch, lane_name(lane), letters))
     return LaneAccount(lane, carry, found.progress, found.counts, parts, dead, witnessed=found.witnessed)
+
+
+def _share_parts(store: Store, batch: int, share: Share) -> list[Part]:
+    shape, parts = share.shape, list[Part]()
+    if share.partials:
+        cut = by_bucket(pl.concat(share.partials, how="diagonal"), shape.keys, shape.buckets)
+        parts += store.write(PartKind.PARTIAL, batch, cut, about=SLICE, aggregation=shape.name)
+    if share.rows:
+        kept = pl.concat(share.rows, how="diagonal_relaxed")
+        keys, whose = (shape.dedupe, "") if shape.deduplicates else (shape.keys, shape.name)
+        parts += store.write(PartKind.ROWS, batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL, aggregation=whose)
+    return parts
 
 
 def clock_of(lane: LaneId) -> str:

@@ -25,6 +25,9 @@ from eventide.model.window import Sliding
 from eventide.state.ledger import Ledger
 from eventide.state.store import Part, PartKind, Store
 
+SETTLED = (PartKind.PARTIAL, PartKind.ROWS, PartKind.FIRSTS, PartKind.SAID, PartKind.SESSIONS)
+"""What a bucket of an aggregation is settled from."""
+
 
 @dataclass(frozen=True)
 class BatchInput:
@@ -55,8 +58,10 @@ class BatchResult:
     garbage: list[str]
     """Files that no part refers to any more, to be removed after the commit."""
     counts: Counter[str]
-    waiting: int
-    """Rows beyond the sweep, counted where they are stored."""
+    waiting: dict[str, int]
+    """Rows beyond the sweep for each aggregation, counted where they are stored."""
+    audited: list[str] = field(default_factory=list)
+    """Files of the rows that went on, where they are an output themselves."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Engine:
     def first_ledger(self) -> Ledger:
         """Before anything was read."""
         frontier = Frontier([s.timing for s in self.shape.plan.sources], self.shape.plan.when_all_idle)
-        return Ledger(frontier=frontier.state, outputs={o.name: Counter() for o in self.shape.plan.outputs})
+        return Ledger(frontier=frontier.state, outputs={o.name: Counter() for o in self.shape.outputs})
 
     def process(self, before: Ledger, given: BatchInput) -> BatchResult:
         """Advance the frontier through what was read, then settle every bucket of keys."""
@@ -93,7 +98,7 @@ class Engine:
             ledger.carries[account.lane] = account.carry
             ledger.progress += account.progress
             ledger.parts += account.parts
-            ledger.rows.update({name: number for name, number in account.counts.items() if not name.startswith("value_")})
+            ledger.rows.update({name: number for name, number in account.counts.items() if "value_" not in name})
             ledger.by_source.setdefault(str(account.lane[0]), Counter()).update(rows=account.counts.get("in", 0))
 
     def _advance(self, ledger: Ledger, before: Ledger, given: BatchInput) -> tuple[Batch, Swept]:
@@ -109,9 +114,8 @@ class Engine:
         if clocks is not None and frontier.state.watermark is not None:
             frontier.state.watermark = max(frontier.state.watermark, clocks.floor)
         moment = Moment(was, frontier.watermark, given.clock)
-        batch = Batch(
-            given.number, moment, tuple(swept.steps), ledger.swept, upto, self.diverts, self.kinds, clocks, ledger.joined_at
-        )
+        keep = frozenset(output.name for output, keeps in zip(self.shape.outputs, self.diverts, strict=True) if keeps)
+        batch = Batch(given.number, moment, tuple(swept.steps), ledger.swept, upto, keep, self.kinds, clocks, ledger.joined_at)
         ledger.swept = upto
         return batch, swept
 
@@ -127,23 +131,25 @@ class Engine:
 
     def _settle(self, ledger: Ledger, batch: Batch) -> list[BucketAccount]:
         accounts = []
-        if self.shape.plan.dedupe_within is not None:
-            accounts += self._per_bucket(deduplicate, ledger, batch, (PartKind.ROWS, PartKind.KEPT))
+        if self.shape.deduplicates:
+            parts = [p for p in ledger.parts if p.kind in (PartKind.ROWS, PartKind.KEPT)]
+            accounts += self._per_bucket(deduplicate, batch, [(self.shape, parts)])
             self._apply(ledger, accounts)
-        settled = self._per_bucket(
-            _settle_bucket, ledger, batch, (PartKind.PARTIAL, PartKind.ROWS, PartKind.FIRSTS, PartKind.SAID, PartKind.SESSIONS)
-        )
+        own = [(one, [p for p in ledger.parts if p.aggregation == one.name and p.kind in SETTLED]) for one in self.shape.every]
+        settled = self._per_bucket(_settle_bucket, batch, own)
         self._apply(ledger, settled)
         return accounts + settled
 
     def _per_bucket(
-        self, work: Callable[..., BucketAccount], ledger: Ledger, batch: Batch, kinds: tuple[PartKind, ...]
+        self, work: Callable[..., BucketAccount], batch: Batch, shares: list[tuple[BoundPlan, list[Part]]]
     ) -> list[BucketAccount]:
+        """A task for each bucket of each aggregation that has parts in it."""
         tasks: list[Callable[[], str]] = []
-        for bucket in range(self.shape.buckets):
-            parts = [p for p in ledger.parts if p.bucket == bucket and p.kind in kinds]
-            if parts:
-                tasks.append(partial(_line, work, self.shape, self.store, batch, bucket, parts))
+        for shape, parts in shares:
+            for bucket in range(shape.buckets):
+                here = [p for p in parts if p.bucket == bucket]
+                if here:
+                    tasks.append(partial(_line, work, shape, self.store, batch, bucket, here))
         return [BucketAccount.from_json(line) for line in self.runner.run(tasks)]
 
     def _apply(self, ledger: Ledger, accounts: list[BucketAccount]) -> None:
@@ -162,19 +168,12 @@ class Engine:
         live = {p.path for p in ledger.parts}
         known = {p.path for p in before.parts} | {p.path for a in given.accounts for p in a.parts}
         known |= {p.path for a in settled for p in a.added}
-        for index, output in enumerate(self.shape.plan.outputs):
-            for account in settled:
-                if account.counts:
-                    ledger.outputs[output.name].update(account.counts[index])
-            sure = sum(a.counts.get("ahead", 0) for a in given.accounts)
-            pairs = sum(a.counts.get("ahead_pairs", 0) for a in given.accounts)
-            ledger.outputs[output.name].update(on_time=pairs, rows_on_time=sure)
-            ledger.outputs[output.name].update(panes=sum(n for a in settled for name, _, n in a.panes if name == output.name))
+        for shape in self.shape.every:
+            self._count(ledger, given, shape, [a for a in settled if a.counts and a.aggregation == shape.name])
         for account in settled:
-            for place, late in account.late_by_source.items():
+            for place, late in account.late_by_source.items() if account.aggregation == self.shape.name else ():
                 ledger.by_source[place].update(late=late)
-        ledger.rows.update(judged=sum(a.judged for a in settled), duplicates=sum(a.duplicates for a in settled))
-        ledger.rows.update(pairs=sum(a.pairs for a in settled) + sum(a.counts.get("ahead_pairs", 0) for a in given.accounts))
+        ledger.rows.update(duplicates=sum(a.duplicates for a in settled))
         return BatchResult(
             ledger,
             self._files(settled, "panes"),
@@ -182,11 +181,27 @@ class Engine:
             [path for account in given.accounts for path in account.dead],
             sorted(known - live),
             ledger.rows - before.rows,
-            sum(a.waiting for a in settled),
+            {
+                shape.name: sum(a.waiting for a in settled if not a.counts or a.aggregation == shape.name)
+                for shape in self.shape.every
+            },
+            [*(path for a in given.accounts for path in a.audited), *(path for a in settled for path in a.audited)],
         )
 
+    def _count(self, ledger: Ledger, given: BatchInput, shape: BoundPlan, settled: list[BucketAccount]) -> None:
+        """What one aggregation judged: rows that were ahead in the scan, and those judged in its buckets."""
+        sure, pairs = (sum(a.counts.get(shape.counter(n), 0) for a in given.accounts) for n in ("ahead", "ahead_pairs"))
+        for index, output in enumerate(shape.plan.outputs):
+            counts = ledger.outputs[output.name]
+            for account in settled:
+                counts.update(account.counts[index])
+            counts.update(on_time=pairs, rows_on_time=sure)
+            counts.update(panes=sum(n for a in settled for name, _, n in a.panes if name == output.name))
+        judged = {"judged": sum(a.judged for a in settled), "pairs": pairs + sum(a.pairs for a in settled)}
+        ledger.rows.update({shape.counter(what): number for what, number in judged.items()})
+
     def _files(self, settled: list[BucketAccount], what: str) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {output.name: [] for output in self.shape.plan.outputs}
+        found: dict[str, list[str]] = {output.name: [] for output in self.shape.outputs}
         for account in settled:
             for name, path, _ in getattr(account, what):
                 found[name].append(path)
@@ -206,12 +221,17 @@ class Engine:
         """Whether a later batch may still ask for a part; what was kept for an output that is no more goes with it."""
         if part.kind in (PartKind.ROWS, PartKind.FIRSTS, PartKind.CLOCK):
             return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
-        if part.output and part.output not in {o.name for o in self.shape.plan.outputs}:
+        if part.kind == PartKind.KEPT:
+            return True
+        if part.output and part.output not in {o.name for o in self.shape.outputs}:
             return False
-        window, now = self.shape.plan.window, batch.moment.now
+        shape = next((one for one in self.shape.every if one.name == part.aggregation), None)
+        if shape is None:
+            return False
+        window, now = shape.plan.window, batch.moment.now
         if now is None or not isinstance(window, Sliding) or part.kind not in (PartKind.PARTIAL, PartKind.SAID):
             return True
-        widest = max(self.shape.plan.allowances)
+        widest = max(shape.plan.allowances)
         end = window.last_end(part.high) if part.kind == PartKind.PARTIAL else part.high
         return end > now - widest
 

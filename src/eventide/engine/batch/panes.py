@@ -8,12 +8,14 @@ import pyarrow as pa
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import END, OP, TIMING, instant
 from eventide.kernel.jsontext import json_of
+from eventide.model.plan import OutputPlan
 from eventide.sinks.shape import PaneShape
 
 
-def pane_table(panes: pl.DataFrame, shape: BoundPlan, clock: int) -> pl.DataFrame:
+def pane_table(panes: pl.DataFrame, shape: BoundPlan, output: OutputPlan, clock: int) -> pl.DataFrame:
     """Panes with the columns of `PaneShape.schema`, in the order in which they were emitted: each window's by rank."""
-    naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n, _ in shape.plan.aggregates))
+    names = output.view.names(shape.keys, [name for name, _ in shape.plan.aggregates], f"output {output.name!r}")
+    naming = PaneShape(tuple((k, pa.null()) for k in shape.keys), tuple((n, pa.null()) for n in names))
     key = json_of(shape.keys, panes.schema) if shape.keys else pl.lit("{}")
     named = panes.with_columns(
         pl.concat_str([pl.col("__start"), pl.lit(":"), pl.col(END), pl.lit(":"), key]).alias("__window_id")
@@ -23,7 +25,7 @@ def pane_table(panes: pl.DataFrame, shape: BoundPlan, clock: int) -> pl.DataFram
         instant("__start").alias(naming.meta("window_start")),
         instant(END).alias(naming.meta("window_end")),
         *shape.keys,
-        *[name for name, _ in shape.plan.aggregates],
+        *names,
         pl.col("__sequence").alias(naming.meta("sequence")),
         pl.col(OP).alias(naming.meta("op")),
         pl.col(TIMING).alias(naming.meta("timing")),

@@ -77,7 +77,8 @@ class BatchScan:
         if rows is None:
             return []
         readings = {f.index: replace(f.reading, keep=self.columns) for f in self.feeds}
-        scan = RowScan(self.engine.shape, self.engine.store, number, readings, ledger.carries, ledger.swept, clock)
+        carries = {lane: ledger.carry(lane) for lane in {*ledger.carries, *ledger.frontier.lanes}}
+        scan = RowScan(self.engine.shape, self.engine.store, number, readings, carries, ledger.swept, clock)
         return [LaneAccount.from_json(row["line"]) for row in rows.mapInArrow(scan, "line string").collect()]
 
     def _with_faults(self, landed: Landed) -> Landed:
@@ -89,8 +90,7 @@ class BatchScan:
         tasks: list[Callable[[], str]] = []
         for feed in self.feeds:
             for lane, files in feed.lanes_in_worker(landed.get(feed.index, []), self._reading(feed)).items():
-                carry = ledger.carries.get(lane, LaneCarry())
-                about = (engine.shape, engine.store, number, lane, carry, Arrivals.of(lane, ledger.swept, clock))
+                about = (engine.shape, engine.store, number, lane, ledger.carry(lane), Arrivals.of(lane, ledger.swept, clock))
                 tasks.append(partial(_scan_file_lane, *about, files))
         return [LaneAccount.from_json(line) for line in engine.runner.run(tasks)]
 

@@ -9,9 +9,9 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.engine.batch.lane_task import write_found
+from eventide.engine.between_tasks import ready_for_the_next
 from eventide.engine.feeds.arrow_rows import rows_of
 from eventide.engine.feeds.decode import Reading
-from eventide.engine.worker import ready_for_the_next
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, SOURCE
 from eventide.kernel.scan import Arrivals, LaneCarry, LaneScanner
@@ -53,7 +53,7 @@ class RowScan:
         yield pa.RecordBatch.from_arrays([pa.array(lines, pa.string())], ["line"])
 
     def _chunk(self, lane: LaneId, rows: pl.DataFrame, scanner: LaneScanner) -> pl.DataFrame:
-        """PlaceColumns for rows that have none: the batch's clock as arrival, the order of coming as offset."""
+        """Places for rows that have none: the batch's clock as arrival, the order of coming as offset."""
         next_offset = scanner.carry.last_offset + 1
         rows = rows.drop(SOURCE, LANE).with_columns(
             pl.col(ARRIVAL).fill_null(self.clock),

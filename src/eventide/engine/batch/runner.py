@@ -1,4 +1,4 @@
-"""Who does the work of a batch: this process, or Spark's executors."""
+"""Who does the work of a batch: Spark's executors, or whoever else can run tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from eventide.engine.worker import ready_for_the_next
+from eventide.engine.between_tasks import ready_for_the_next
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,14 +17,6 @@ class Runner(Protocol):
 
     def run(self, tasks: list[Callable[[], str]]) -> list[str]:
         """Run all tasks, in any order and place; give their lines in order."""
-
-
-class InlineRunner:
-    """Runs tasks one after the other in this process: for tests, and for looking into a state directory without Spark."""
-
-    def run(self, tasks: list[Callable[[], str]]) -> list[str]:
-        """Run all tasks here."""
-        return [task() for task in tasks]
 
 
 class SparkRunner:

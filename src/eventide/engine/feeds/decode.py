@@ -10,13 +10,13 @@ import polars as pl
 import pyarrow as pa
 
 from eventide.definition.source import Mapped, Source
+from eventide.engine.between_tasks import ready_for_the_next
 from eventide.engine.feeds.event_times import can_be_time, micros
 from eventide.engine.feeds.json_records import decode_json
 from eventide.engine.feeds.observer import Observer
 from eventide.engine.feeds.text_times import ISO, Times
 from eventide.engine.feeds.typed_columns import declared
 from eventide.engine.feeds.wire import Registry, decode_wire, report_usage
-from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
 from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, RAW, TIME

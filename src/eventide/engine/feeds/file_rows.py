@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.between_tasks import ready_for_the_next
 from eventide.engine.feeds.decode import Reading, past_transforms
 from eventide.engine.feeds.file_chunks import frames_of, with_faults
 from eventide.engine.feeds.landed import LandedFile
-from eventide.engine.worker import ready_for_the_next
 from eventide.errors import DefinitionError
 from eventide.kernel.arrow_types import small_schema
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, OFFSET, RAW, SOURCE

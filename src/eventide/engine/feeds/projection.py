@@ -17,10 +17,11 @@ from eventide.model.window import Session
 from eventide.wording import words
 
 
-def needed_columns(aggregation: Aggregation) -> list[str]:
+def needed_columns(pipeline: Pipeline) -> list[str]:
     """Those that are computed with: keys, inputs of aggregates, and what tells duplicates."""
-    inputs = [column for _, what in aggregation.aggregates for column in what.columns]
-    return [*aggregation.keys, *inputs, *aggregation.stream.dedupe_keys]
+    keys = [key for aggregation in pipeline.aggregations for key in aggregation.keys]
+    inputs = [column for aggregation in pipeline.aggregations for _, what in aggregation.aggregates for column in what.columns]
+    return [*dict.fromkeys([*keys, *inputs, *pipeline.stream.dedupe_keys])]
 
 
 def clock_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
@@ -47,10 +48,10 @@ def mapped_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
 
 def computed_with(pipeline: Pipeline) -> frozenset[str] | None:
     """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
-    whole = any(output.late.refused is not None for output in pipeline.outputs)
-    if whole or any(what.kind == "custom" for _, what in pipeline.aggregation.aggregates):
+    whole = bool(pipeline.audits) or any(output.late.refused is not None for output in pipeline.outputs)
+    if whole or any(what.kind == "custom" for aggregation in pipeline.aggregations for _, what in aggregation.aggregates):
         return None
-    return frozenset(needed_columns(pipeline.aggregation))
+    return frozenset(needed_columns(pipeline))
 
 
 def only_measured(pipeline: Pipeline, source: Source) -> frozenset[str]:
@@ -71,9 +72,9 @@ def read_kinds(pipeline: Pipeline, feed: Feed) -> dict[str, pl.DataType]:
     return {name: kind for name, kind in kinds.items() if name in own}
 
 
-def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.DataType]:
+def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType]:
     """The columns that every source has, with one type; those that are needed must be among them."""
-    given, needed = [feed.reading.given for feed in feeds], needed_columns(aggregation)
+    given, needed = [feed.reading.given for feed in feeds], needed_columns(pipeline)
     first, name = given[0], feeds[0].source.name
     for feed, other in zip(feeds[1:], given[1:], strict=True):
         for column in needed:
@@ -86,8 +87,9 @@ def common_kinds(feeds: list[Feed], aggregation: Aggregation) -> dict[str, pl.Da
     for column in needed:
         if column not in first:
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
-    _refuse_words(aggregation, first)
-    _check_keys(aggregation, first)
+    for aggregation in pipeline.aggregations:
+        _refuse_words(aggregation, first)
+        _check_keys(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
 
 

@@ -31,14 +31,11 @@ def union_of(spark: SparkSession, feeds: list[Feed]) -> DataFrame:
     It beats in every run, live or until caught up: a checkpoint belongs to the sources that wrote it, and both go on from the same one.
     It counts batches and knows no time, so that a clock that is set back does not stop it.
     """
-    from pyspark.sql import functions as F
-
     feeds = sorted(feeds, key=lambda feed: places(feeds).get(feed.index, len(feeds)))
     frames = [feed.frame(spark) for feed in feeds]
-    wanted: dict[str, DataType | str] = {**PLACES, **_users_columns(feeds, frames)}
+    wanted = _users_columns(feeds, frames)
     beat = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").option("numPartitions", "1").load()
-    frames.append(beat.select(F.lit(-1).cast("long").alias(SOURCE)))
-    return united([_as(wanted, frame) for frame in frames])
+    return united([*(_as(wanted, frame) for frame in frames), beat.selectExpr(f"-1L AS {SOURCE}")])
 
 
 def places(feeds: list[Feed]) -> dict[int, int]:
@@ -58,12 +55,15 @@ def united(frames: list[DataFrame]) -> DataFrame:
     return union
 
 
-def _as(wanted: dict[str, DataType | str], frame: DataFrame) -> DataFrame:
+def _as(wanted: dict[str, DataType], frame: DataFrame) -> DataFrame:
+    """Our columns and those of the user that it has, each as the union has it; as text, since every Column is a dozen calls into the JVM."""
     from pyspark.sql import functions as F
 
-    have = set(frame.columns)
-    columns = [(F.col(quoted(n)) if n in have else F.lit(None)).cast(kind).alias(n) for n, kind in wanted.items()]
-    return frame.select(*columns)
+    have = {field.name: field.dataType for field in frame.schema}
+    other = {name: F.col(quoted(name)).cast(kind) for name, kind in wanted.items() if have.get(name, kind) != kind}
+    frame = frame.withColumns(other) if other else frame
+    ours = [f"CAST({name if name in have else 'NULL'} AS {kind}) AS {name}" for name, kind in PLACES.items()]
+    return frame.selectExpr(*ours, *(quoted(name) for name in wanted if name in have))
 
 
 def _users_columns(feeds: list[Feed], frames: list[DataFrame]) -> dict[str, DataType]:
