@@ -36,8 +36,10 @@ types: $(STAMP)
 walls: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
+# Two processes, each with a Spark of its own: what one waits for leaves the cores to the other. A file's tests stay together.
+PROCESSES ?= 2
 unit: $(STAMP)
-	$(BIN)/pytest -m "not soak"
+	$(BIN)/pytest -m "not soak" -n $(PROCESSES) --dist loadfile
 
 # The tests that Spark has a part in, on another Spark, in a virtual environment of its own.
 SPARK_TESTS ?= tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
