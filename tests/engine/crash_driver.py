@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -47,6 +47,12 @@ class Here:
     applicationId = "here"
     master, pythonExec = "local[2]", sys.executable
     conf = MappingProxyType[str, str]({})
+    file_names = "UTF-8"
+
+    @property
+    def _jvm(self) -> Any:
+        system = SimpleNamespace(getProperty={"sun.jnu.encoding": self.file_names}.__getitem__)
+        return SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=system)))
 
     @property
     def sparkContext(self) -> Here:

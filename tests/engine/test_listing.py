@@ -20,7 +20,7 @@ from eventide.engine.feeds.file_faults import BadFile
 from eventide.engine.feeds.files import FileFeed
 from eventide.engine.feeds.landed import LandedFile, list_files
 from eventide.engine.spark_notes import Noted, SparkNotes
-from eventide.errors import SourceUnavailable
+from eventide.errors import SourceRefused, SourceUnavailable
 from eventide.kernel.scan import LaneCarry
 from eventide.model.event import end_of
 from eventide.state.journal import JournalError
@@ -271,3 +271,125 @@ def test_a_checkpoint_with_a_hole_is_refused_before_files_are_read_twice(tmp_pat
     (tmp_path / "state/checkpoint/offsets/1").unlink()
     with pytest.raises(JournalError, match=r"checkpoint/offsets/1 is missing, and every file before it would be read again"):
         feeding.batch("a")
+
+
+def unnamed(directory: Path, name: bytes, body: bytes = b"PAR1") -> None:
+    """A file whose name is no text, as another system's archive leaves it."""
+    place = os.fsencode(directory) + b"/" + name
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    Path(os.fsdecode(place)).write_bytes(body)
+
+
+def letters_of(feeding: Feeding) -> list[tuple[str, str, int]]:
+    said = [(json.loads(row["raw"]), row["lane"], row["reason"]) for row in feeding.said("dead")]
+    assert all("cannot be read: its name is not UTF-8" in reason and "rename it" in reason for _, _, reason in said)
+    return sorted((facts["path"], lane, facts["size"]) for facts, lane, _ in said)
+
+
+def test_a_file_whose_name_is_no_text_is_a_dead_letter_once_and_holds_nothing(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    unnamed(tmp_path / "in/a", b"caf\xe9.parquet")
+    unnamed(tmp_path / "in/a", b"\xff.parquet.tmp")
+    feeding.open()
+    noted(feeding, tmp_path / "in/a/000.parquet")
+    here = f"file://{tmp_path}/in"
+    assert letters_of(feeding) == [(f"{here}/a/caf%E9.parquet", "a", 4)]
+    assert (feeding.rows()["in"], feeding.rows()["dead"]) == (2, 1) and swept(feeding)
+    unnamed(tmp_path / "in", b"d\xe9/1.parquet", b"PAR1PAR1")
+    noted(feeding)
+    feeding.run.close()
+    feeding.open()
+    noted(feeding)
+    assert letters_of(feeding) == [(f"{here}/a/caf%E9.parquet", "a", 4), (f"{here}/d%E9/1.parquet", "a", 8)]
+    assert swept(feeding) and feeding.run.in_sight() == {0: {"a/000.parquet"}}
+    assert {lane for _, lane in feeding.run.ledger.carries} == {"a"}, "no lane is made of a dead letter"
+
+
+@pytest.mark.parametrize("point", ["begun", "deliver"])
+def test_a_name_that_is_no_text_is_told_once_by_a_batch_that_died(tmp_path: Path, point: str) -> None:
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    unnamed(tmp_path / "in/a", b"\xff.parquet")
+    feeding.open(hook=dying(point))
+    with pytest.raises(Killed):
+        noted(feeding, tmp_path / "in/a/000.parquet")
+    feeding.run.close()
+    os.unlink(os.fsencode(tmp_path / "in/a") + b"/\xff.parquet")
+    feeding.open()
+    noted(feeding, tmp_path / "in/a/000.parquet")
+    noted(feeding)
+    assert [path for path, _, _ in letters_of(feeding)] == [f"file://{tmp_path}/in/a/%FF.parquet"]
+    assert (feeding.rows()["in"], feeding.rows()["dead"]) == (2, 1) and swept(feeding)
+
+
+def test_a_name_that_is_no_text_stops_the_run_where_the_source_says_so(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path, on_bad_file="stop")
+    unnamed(tmp_path / "in/a", b"\xff.parquet")
+    with pytest.raises(ev.DefinitionError, match=r"holds 1 Parquet files, of which none can be read .*%FF.parquet"):
+        feeding.open()
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+    with pytest.raises(BadFile, match=r"%FF.parquet \(4 bytes\) cannot be read: its name is not UTF-8"):
+        noted(feeding, tmp_path / "in/a/000.parquet")
+
+
+def test_a_pipe_is_a_dead_letter_and_not_waited_for(tmp_path: Path) -> None:
+    """Spark takes it for an empty file."""
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    os.mkfifo(tmp_path / "in/a/pipe.parquet")
+    feeding.open()
+    number = feeding.run.ledger.batch + 1
+    taken = [(str(tmp_path / "in/a" / name), 1_700_000_000 * SECOND) for name in ("000.parquet", "pipe.parquet")]
+    note(tmp_path / "state", number, taken)
+    feeding.run.batch(Listed(taken[:1]), number)
+    (letter,) = feeding.said("dead")
+    assert "pipe.parquet (size unknown) cannot be read: it is no file, but a pipe" in letter["reason"] and swept(feeding)
+
+
+def test_names_that_java_s_locale_has_no_letters_for_are_dead_letters_until_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under LC_ALL=C a user's own session does not see them: W must not wait for them, and they must not be lost."""
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.land("a", (2, 2, "x", 1))
+    one, other = sorted((tmp_path / "in/a").iterdir())
+    other.rename(tmp_path / "in/a/é.parquet")
+    monkeypatch.setattr(Here, "file_names", "ANSI_X3.4-1968")
+    feeding.open()
+    noted(feeding, one)
+    (letter,) = feeding.said("dead")
+    assert "a/%C3%A9.parquet" in letter["reason"] and "start Spark with LC_ALL=C.UTF-8" in letter["reason"] and swept(feeding)
+    feeding.run.close()
+    monkeypatch.setattr(Here, "file_names", "UTF-8")
+    feeding.open()
+    assert feeding.run.in_sight() == {0: {"a/000.parquet", "a/é.parquet"}}
+    noted(feeding, tmp_path / "in/a/é.parquet")
+    assert (feeding.rows()["in"], feeding.rows()["dead"]) == (3, 1) and swept(feeding)
+
+
+@pytest.mark.parametrize("to", [".", "..", "../../in"])
+def test_a_link_that_leads_back_is_refused_by_name(tmp_path: Path, to: str) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    (tmp_path / "in/a/loop").symlink_to(to)
+    with pytest.raises(SourceRefused, match=r"a/loop is a link to .*, in which it lies itself: .*Remove the link"):
+        feeding.open()
+
+
+def test_links_to_other_places_are_followed_and_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    (tmp_path / "in/a").rename(tmp_path / "elsewhere")
+    (tmp_path / "in/b").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in/gone.parquet").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "in/c.parquet").mkdir()
+    feeding.open()
+    assert feeding.run.in_sight() == {0: {"b/000.parquet"}}
+    one = Feeding(tmp_path / "more")
+    (tmp_path / "more/in").rmdir()
+    (tmp_path / "more/in").write_text("x")
+    with pytest.raises(SourceRefused, match=r"which is no directory\. Name the directory that the files land in"):
+        one.open()

@@ -7,6 +7,7 @@ import os
 import random
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 import pytest
@@ -31,6 +32,8 @@ def names(form: str, seed: int) -> list[str]:
         "%41",
         "+x",
         "é",
+        "😀",
+        "caf\udce9",
         "x=1",
         ".h",
         "_h",
@@ -87,11 +90,16 @@ def test_spark_s_listing_and_ours_are_the_same(spark: Any, tmp_path: Path, form:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
         os.utime(path, (1_700_000_000 + nth,) * 2)
+    (root / "d\udcff").mkdir()
+    (root / f"d\udcff/1.{form}").write_text("x")
     source = ev.files("paid", str(root), format=form, schema=DDL, event_time="at", watermark=ev.ascending())
     feed = FileFeed.open(spark, 0, source)
-    ours = {below(file.path, source.path) for file in feed.listed()}
-    assert ours == {name for name in names(form, seed=FORMATS.index(form)) if is_read(name, form)} and len(ours) > 10
+    ours = {below(file.path, source.path) for file in feed.listed() if file.fault is None}
+    read = {name for name in names(form, seed=FORMATS.index(form)) if is_read(name, form)}
+    assert ours == {name for name in read if "\udce9" not in name} and len(ours) > 10
     assert what_spark_takes(spark, feed, tmp_path / "checkpoint") == ours
+    unnamed = {file.path for file in feed.listed() if "its name is not UTF-8" in (file.fault or "")}
+    assert unnamed == {f"{root.as_uri()}/{quote(os.fsencode(name))}" for name in {*read, f"d\udcff/1.{form}"} - ours}
 
 
 def pipeline(tmp_path: Path, **more: Any) -> ev.Pipeline:
@@ -207,3 +215,25 @@ def test_lanes_that_fall_silent_are_found_idle_on_a_busy_directory(spark: Any, t
         run.close()
     assert run.ledger.frontier.watermark is not None
     assert run.ledger.frontier.watermark > (start + 20) * 1_000_000, "y has been silent since the start"
+
+
+@pytest.mark.parametrize("through", ["worker", "transform", "lanes"])
+def test_a_name_that_is_no_text_is_one_dead_letter_on_every_way(spark: Any, tmp_path: Path, through: str) -> None:
+    landing = tmp_path / "in"
+    landing.mkdir()
+    for name in ("1.json", "caf\udce9.json"):
+        (landing / name).write_text(LINE)
+    pipe = pipeline(tmp_path, lane="column:paise" if through == "lanes" else "source")
+    if through == "transform":
+        (source,) = pipe.aggregation.stream.sources
+        changed = source.transform(lambda frame: frame.where("paise > 0"))
+        counts = changed.window(ev.tumbling("10 seconds")).agg(n=ev.count())
+        pipe = ev.Pipeline("paid", counts.to("n", late=ev.divert()), state=str(tmp_path / "state"))
+    for _ in range(2):
+        handle = pipe.run(spark)
+        assert (handle.rows["in"], handle.rows["dead"]) == (2, 1)
+    (letter,) = [row["reason"] for row in pipe.dead_letters(spark).collect()]
+    assert f"the file file://{landing}/caf%E9.json (43 bytes) cannot be read: its name is not UTF-8" in letter
+    (landing / "caf\udce9.json").rename(landing / "café.json")
+    handle = pipe.run(spark)
+    assert (handle.rows["in"], handle.rows["dead"]) == (3, 1)

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -52,6 +53,15 @@ def telling() -> Iterator[None]:
         if extra is None:
             raise
         raise Refused(f"this needs {error.name}, which is not installed here: pip install 'eventide[{extra}]'") from error
+
+
+def refuse_unwritable(option: str, path: str) -> None:
+    """For a command that writes a file at its end: a place that it cannot be written to is told at its beginning."""
+    directory = Path(path).parent
+    if Path(path).is_dir():
+        raise Refused(f"{option} {path}: it is a directory. Name a file in it.")
+    if not directory.is_dir():
+        raise Refused(f"{option} {path}: there is no directory {directory}. Make it, or name a file elsewhere.")
 
 
 @contextmanager

@@ -34,8 +34,15 @@ def _names_in(file: str) -> dict[str, Any]:
     try:
         return runpy.run_path(file, run_name="__pipeline__")
     except SyntaxError as error:
-        where = f"{error.filename or file}, line {error.lineno}"
-        raise Refused(f"{where}: {error.msg}: {(error.text or '').strip()}") from error
+        where = f"{error.filename or file}, line {error.lineno}" if error.lineno else file
+        raise Refused(": ".join(filter(None, [where, error.msg, (error.text or "").strip()]))) from error
+    except SystemExit as error:
+        raise Refused(
+            masked(
+                f"{_place(error, file)}: the file ends the program ({error.code!r}) before it defines a pipeline. Put what is not its definition below "
+            )
+            + 'if __name__ == "__main__".'
+        ) from error
     except Exception as error:
         said = str(error) if isinstance(error, EventideError) else f"{type(error).__name__}: {error}"
         raise Refused(masked(f"{_place(error, file)}: {said}{_next(error)}")) from error
@@ -48,7 +55,7 @@ def _import_from(directory: str) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [directory, os.environ.get("PYTHONPATH")]))
 
 
-def _place(error: Exception, file: str) -> str:
+def _place(error: BaseException, file: str) -> str:
     """The user's line: the last one that is in the file itself."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if _same(frame.filename, file)]
     return f"{file}, line {lines[-1]}" if lines else file

@@ -9,11 +9,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eventide.cli.faults import Refused, in_words
+from eventide.cli.faults import Refused, in_words, refuse_unwritable
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
-from eventide.model.time import show_instant
+from eventide.model.time import instant, show_instant
+from eventide.storage.address import is_local, local_path
 
 
 @click.command()
@@ -38,8 +39,9 @@ def reconcile(pipeline: str, json_to: str | None, **asked: Any) -> None:
 
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
     defined = load(pipeline)
-    spark = session_for(defined)
     against: Any = asked["against"]
+    _check(against, json_to, asked)
+    spark = session_for(defined)
     if against not in ("archive", "late"):
         against = _outside(spark, against)
     identity = [name.strip() for name in asked["identity"].split(",")] if asked["identity"] else ()
@@ -53,6 +55,19 @@ def reconcile(pipeline: str, json_to: str | None, **asked: Any) -> None:
         Path(json_to).write_text(json.dumps({**body, **found.report.to_json()}, indent=2, default=str) + "\n")
     if not found.report.explained:
         raise click.ClickException("part of the gap is unexplained; see the line above.")
+
+
+def _check(against: str, json_to: str | None, asked: dict[str, Any]) -> None:
+    """What can be told before Spark is started."""
+    if json_to:
+        refuse_unwritable("--json", json_to)
+    for option in ("since", "until"):
+        if asked[option]:
+            instant(asked[option])
+    if against not in ("archive", "late") and is_local(against) and not Path(local_path(against)).exists():
+        raise Refused(
+            f'--against {against}: there is no such file or directory. It must be "archive", "late", or a Parquet table.'
+        )
 
 
 def _outside(spark: Any, path: str) -> Any:

@@ -20,6 +20,7 @@ from eventide.cli.loading import load, relative_to
 from eventide.cli.signals import Interrupted, Signals
 from eventide.cli.spark import session_for, settings, spark_log
 from eventide.errors import EventideError
+from eventide.model.time import duration
 
 if TYPE_CHECKING:
     from eventide.engine.handle import Handle
@@ -61,6 +62,7 @@ def run(
     """
     if drain and not until_caught_up:
         raise click.UsageError("--drain goes with --until-caught-up: without it the input does not end.")
+    duration(interval, what="--interval", zero=True)
     console = Console(highlight=False)
     session = {"master": master, "conf": settings(conf), "jars": [jar for jar in jars.split(",") if jar]}
 

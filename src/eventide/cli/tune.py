@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from eventide.cli.faults import refuse_unwritable
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, table
@@ -19,6 +20,7 @@ from eventide.sources.files import files
 from eventide.tuning.plot import check_plot, write_plot
 from eventide.tuning.recommendation import Point, Tuning
 from eventide.tuning.report import as_json, usual_allowances, usual_bounds
+from eventide.tuning.tune import check_targets
 from eventide.tuning.tune import tune as ask_history
 
 
@@ -50,8 +52,14 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
         raise click.UsageError("give either the file of a pipeline, or --history with a directory of events.")
     bounds, allowed = _spans(asked["bounds"]), _spans(asked["allowed"])
     budget = duration(asked["budget"], what="--budget") if asked["budget"] else None
+    check_targets(asked["on_time"], asked["in_the_end"])
+    if asked["resolution"]:
+        duration(asked["resolution"], what="--resolution")
     if plot:
         check_plot(plot)
+        refuse_unwritable("--plot", plot)
+    if json_to and json_to != "-":
+        refuse_unwritable("--json", json_to)
     window = _window(asked["window"])
     if not pipeline and window is None:
         raise click.UsageError('--history needs --window, as in --window "1 minute".')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import shutil
 from pathlib import Path
@@ -33,3 +34,9 @@ def show_java() -> None:
     """Let Spark find a Java that is neither on the path nor in JAVA_HOME."""
     if not os.environ.get("JAVA_HOME") and not shutil.which("java"):
         os.environ["JAVA_HOME"] = str(Path(java()).parent.parent)
+
+
+def show_file_names() -> None:
+    """Let Java read file names as UTF-8: it goes by the locale, and under LC_ALL=C it cannot open `café.json`, nor even see it."""
+    if locale.getencoding().lower().replace("-", "") != "utf8":
+        os.environ["LC_ALL"] = "C.UTF-8"

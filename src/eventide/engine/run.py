@@ -29,7 +29,7 @@ from eventide.engine.changes import (
 )
 from eventide.engine.feeds.feed import Sight
 from eventide.engine.feeds.frame import warn_of_batches
-from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.landed import LandedFile, in_order
 from eventide.engine.feeds.observer import tell
 from eventide.engine.feeds.opened import open_feed
 from eventide.engine.feeds.projection import common_kinds, computed_with
@@ -50,6 +50,7 @@ from eventide.kernel.place import AUDITED, DEAD_LETTERS, LATE, REFUSED, Shown, a
 from eventide.log import note
 from eventide.model.event import LaneId
 from eventide.model.plan import Plan
+from eventide.model.time import duration
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import NONE, note_waiting, refuse_outranked
@@ -208,6 +209,9 @@ class Run:
 
     def start(self, *, available_now: bool = False, interval: str = "1 second") -> StreamingQuery:
         """Start Spark's query; gives it."""
+        every = (
+            duration(interval, what="the interval", zero=True) // 1000
+        )  # not as Spark reads spans: it knows other words for them
         refuse_without_s3a(self.spark, self.state)
         self._check_checkpoint()
         warn_of_batches(self.feeds)
@@ -215,7 +219,7 @@ class Run:
         checkpoint = spark_address(self.spark, self.store.url("checkpoint"))
         writer = union.writeStream.foreachBatch(self._on_batch).option("checkpointLocation", checkpoint)
         writer = writer.queryName(f"eventide {self.pipeline.name}")
-        writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=interval)
+        writer = writer.trigger(availableNow=True) if available_now else writer.trigger(processingTime=f"{every} milliseconds")
         self.query = writer.start()
         return self.query
 
@@ -333,7 +337,7 @@ class Run:
             self.generation,
             self.digest,
             offsets,
-            landed,
+            landed | {f.index: in_order(landed[f.index] + reach.unreadable) for f, reach in reached if reach.unreadable},
             frozenset(lane for _, reach in reached for lane in reach.lanes),
             frozenset(lane for _, reach in reached for lane in reach.at_end or ()),
             frozenset(feed.index for feed, reach in reached if reach.at_end is None),

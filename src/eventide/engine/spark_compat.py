@@ -177,6 +177,12 @@ def is_class(found: Java) -> bool:
     return isinstance(found, JavaClass)
 
 
+def reads_every_name(spark: SparkSession) -> bool:
+    """Whether Java has file names in UTF-8; otherwise only those of plain letters, whatever its other encodings are."""
+    jvm: Java = spark._jvm
+    return str(jvm.java.lang.System.getProperty("sun.jnu.encoding")).upper() == "UTF-8"
+
+
 def checkpoint_files(jvm: Java, path: Java, configuration: Java) -> Java:
     """The file manager by which Spark writes its own checkpoints; it moved in 4.1."""
     streaming = jvm.org.apache.spark.sql.execution.streaming

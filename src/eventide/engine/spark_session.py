@@ -12,7 +12,7 @@ from eventide.definition.pipeline import Pipeline
 from eventide.engine.class_archive import ClassArchive
 from eventide.engine.connectors import jars_of
 from eventide.engine.given_settings import given_settings, is_submitted
-from eventide.engine.java import SparkUnavailable, show_java
+from eventide.engine.java import SparkUnavailable, show_file_names, show_java
 from eventide.engine.s3a import s3a_settings
 from eventide.engine.spark_compat import line_of, packages_of
 from eventide.engine.worker import check_workers
@@ -59,6 +59,7 @@ def local_session(
         return running
     line_of(pyspark.__version__)
     show_java()
+    show_file_names()
     packages, theirs = [] if is_submitted() else list(packages), {**given_settings(), **(conf or {})}
     master = master or theirs.get("spark.master") or f"local[{cores or '*'}]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -35,7 +35,8 @@ def advice(tuning: Tuning) -> list[str]:
 
 def _watermarks(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     for source in pipeline.sources:
-        wanted = Bounded(tuning.bound)
+        # By arrival nothing is out of order, and a bound would need a column of event times that such a source does not name.
+        wanted = source.watermark if source.watermark.by_arrival else Bounded(tuning.bound)
         was = "" if source.watermark == wanted else f", instead of {words(source.watermark)}"
         yield f"watermark=ev.{words(wanted)},", f"{source.name}: {_effect(source, 'watermark', source.watermark, wanted)}{was}"
 

@@ -43,9 +43,7 @@ def tune(
     idle_after="7 seconds",  # clicks: longer than any silence seen
     late=ev.accumulate("4 seconds"),
     """
-    for share in (on_time, in_the_end):
-        if not 0 < share <= 1:
-            raise DefinitionError(f"a target is {share!r}; it is a share of the rows, such as 0.99.")
+    check_targets(on_time, in_the_end)
     sources, cut = _parts(what, window)
     session = spark or local_session(_packages(what))
     grid = _resolution(cut, resolution, [duration(b, what="a bound", zero=True) for b in bounds])
@@ -56,6 +54,19 @@ def tune(
     answer = ask(session, question, lanes, rows)
     pipeline = None if isinstance(what, Source) else what
     return Tuning(answer, (on_time, max(on_time, in_the_end)), [s.name for s in sources], pipeline)
+
+
+def check_targets(*shares: float) -> None:
+    """Refuse what is no share of the rows, before any history is read.
+
+    >>> check_targets(0.99, 1.5)
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DefinitionError: a target is 1.5; it is a share of the rows, such as 0.99.
+    """
+    for share in shares:
+        if not 0 < share <= 1:
+            raise DefinitionError(f"a target is {share!r}; it is a share of the rows, such as 0.99.")
 
 
 def _parts(what: Any, window: Window | None) -> tuple[tuple[Source, ...], Window]:

@@ -45,6 +45,8 @@ class Reach:
     """Lanes that are not at their end: the time up to which all that could be seen of them has been read."""
     held: dict[str, str] = field(default_factory=dict)
     """Lanes that are not at their end although nothing more can be read of them, and why."""
+    unreadable: list[LandedFile] = field(default_factory=list)
+    """Files that Spark does not take, in this batch for the first time: each is a dead letter."""
 
 
 @dataclass

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+from pyarrow.fs import FileType
 
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Feed, Reach, arrow_kinds, reading_of, times_of
 from eventide.engine.feeds.file_chunks import LaneFiles
-from eventide.engine.feeds.file_faults import UnreadableFile, read_whole, refuse_bad_files
+from eventide.engine.feeds.file_faults import UnreadableFile, fault_text, read_whole, refuse_bad_files
 from eventide.engine.feeds.file_rows import columns_after_transforms, faults_of_files, rows_of_files
-from eventide.engine.feeds.landed import LandedFile, below, by_lane, lane_of, list_files
+from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files
+from eventide.engine.feeds.links import leading_back
 from eventide.engine.s3a import spark_address
-from eventide.engine.spark_compat import parse_ddl
+from eventide.engine.spark_compat import parse_ddl, reads_every_name
 from eventide.engine.spark_notes import Noted, TakenFile
 from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
 from eventide.kernel.columns import SOURCE
@@ -25,7 +28,7 @@ from eventide.redaction import warn_of
 from eventide.sources.filenames import spark_glob
 from eventide.sources.files import FileSource
 from eventide.state.ledger import Ledger
-from eventide.storage.address import is_local
+from eventide.storage.address import is_local, local_path
 from eventide.storage.arrow import file_system
 
 if TYPE_CHECKING:
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
 EVERY_AGE = "100000000d"
 """Spark passes over files that are a week older than the newest one it has read; none is too old for us, whatever time the newest one claims."""
+
+TOLD = "told"
+"""In a source's memory: the files that Spark cannot take and that are dead letters already."""
 
 
 @dataclass
@@ -45,6 +51,8 @@ class FileFeed(Feed):
     """How a file's rows are read before the user's transforms see them."""
     openable: bool
     """Whether the worker opens the files, not Spark."""
+    plain_names: bool = False
+    """Whether Spark sees only files of this machine whose names are plain letters."""
     _read: dict[str, int] = field(default_factory=dict)
     """The files that have been read, by their paths below the source's, with their sizes then; -1 where another run read them."""
     _noted: int = -1
@@ -61,7 +69,8 @@ class FileFeed(Feed):
         decoding = Reading(
             index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, times=times_of(source)
         )
-        feed = cls(index, source, decoding, decoding=decoding, openable=_openable(source))
+        plain = is_local(source.path) and not reads_every_name(spark)
+        feed = cls(index, source, decoding, decoding=decoding, openable=_openable(source), plain_names=plain)
         if source.transforms:
             kinds = arrow_kinds(columns_after_transforms(spark, feed))
         feed.reading = reading_of(index, source, kinds, decoder if feed.in_worker else None)
@@ -97,12 +106,16 @@ class FileFeed(Feed):
         if self.source.lane == "source":
             return ("0",)
         if self.source.lane == "directory":
-            return tuple(sorted({f.lane for f in self.listed()}))
+            return tuple(sorted({f.lane for f in self._readable()}))
         return ()
 
     def listed(self) -> list[LandedFile]:
         """What has landed by now, oldest first."""
-        return list_files(self.source.path, self.source.format, self.source.lane)
+        return list_files(self.source.path, self.source.format, self.source.lane, plain=self.plain_names)
+
+    def _readable(self) -> list[LandedFile]:
+        """Those that Spark takes."""
+        return [file for file in self.listed() if file.fault is None]
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The paths of new files; their content is never read by Spark."""
@@ -135,7 +148,7 @@ class FileFeed(Feed):
         there = {file.path for file in found}
         taken = [self._landed(file.path, file.modified, -1) for file in noted.taken]
         found += [self._asked(file) for file in taken if file.path not in there]
-        return sorted(found, key=lambda f: (f.modified, f.path))
+        return in_order(found)
 
     def lanes_in_worker(self, files: list[LandedFile], reading: Reading) -> dict[LaneId, LaneFiles]:
         """Each lane's files in order, where workers read them by themselves."""
@@ -164,8 +177,10 @@ class FileFeed(Feed):
         if not self.openable:
             return replace(file, fault="it is empty, or gone")
         files, inner = file_system(file.path)
-        size = files.get_file_info(inner).size
-        return replace(file, fault="it is gone") if size is None else replace(file, size=size)
+        info = files.get_file_info(inner)
+        if info.type == FileType.Unknown:
+            return replace(file, fault="it is no file, but a pipe, a socket or a device")
+        return replace(file, fault="it is gone") if info.size is None else replace(file, size=info.size)
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """A lane is at its end when every file of it that is listed has been read.
@@ -174,7 +189,14 @@ class FileFeed(Feed):
         not there at the last look has been read up to that look: else lanes that fall silent would never be found idle.
         """
         self._remember(noted, read)
-        listed = self.listed()
+        landed = self.listed()
+        reach = self._reach(ledger, [file for file in landed if file.fault is None], read, clock)
+        told = {*ledger.sources.get(self.source.name, {}).get(TOLD, ())}
+        untold = [file for file in landed if file.fault is not None and file.path not in told]
+        memory = {TOLD: sorted(told | {file.path for file in untold})} if untold else {}
+        return replace(reach, memory=memory, unreadable=untold)
+
+    def _reach(self, ledger: Ledger, listed: list[LandedFile], read: list[LandedFile], clock: int) -> Reach:
         base = file_system(self.source.path)[1]
         unread = {below(f.path, base): f for f in listed}
         for known in self._read.keys() & unread.keys():
@@ -233,7 +255,7 @@ class FileFeed(Feed):
     def in_sight(self) -> frozenset[str]:
         """The files that have landed, by their paths below the source's."""
         base = file_system(self.source.path)[1]
-        return frozenset(below(file.path, base) for file in self.listed())
+        return frozenset(below(file.path, base) for file in self._readable())
 
     def has_read(self, seen: frozenset[str], noted: Noted) -> bool:
         """By Spark's log; a file that was removed before Spark saw it is none that could be read."""
@@ -245,11 +267,20 @@ def _refuse_missing(source: FileSource) -> None:
     """A directory of this machine must be there; whether one elsewhere is, the reading of it says."""
     if not is_local(source.path) or any(sign in source.path for sign in "*?[{"):
         return
-    path = Path(source.path.removeprefix("file://").removeprefix("file:"))
+    path = Path(local_path(source.path))
     if not path.exists():
         whence = "" if path.is_absolute() else f" ({source.path} from {Path.cwd()}, where the process was started)"
         raise SourceRefused(
             f"source {source.name!r} reads {path.absolute()}{whence}, and there is no such directory. Make it, or give another path."
+        )
+    if not path.is_dir():
+        raise SourceRefused(
+            f"source {source.name!r} reads {path.absolute()}, which is no directory. Name the directory that the files land in."
+        )
+    if (link := leading_back(str(path))) is not None:
+        raise SourceRefused(
+            f"source {source.name!r} reads {path.absolute()}, and in it {link} is a link to {os.path.realpath(link)}, in which it lies itself: every "
+            "file would be read some forty times. Remove the link."
         )
 
 
@@ -270,8 +301,8 @@ def _footer_kinds(source: FileSource) -> dict[str, pl.DataType]:
     import pyarrow.parquet as pq
 
     landed = list_files(source.path, source.format, source.lane)
-    faults = []
-    for file in landed:
+    faults = [fault_text(file) for file in landed if file.fault is not None]
+    for file in (file for file in landed if file.fault is None):
         files, path = file_system(file.path)
         try:
             with read_whole(file):

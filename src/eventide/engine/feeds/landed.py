@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 import pyarrow.fs as pafs
 
@@ -12,6 +14,13 @@ from eventide.model.event import LaneId
 from eventide.sources.filenames import is_read
 from eventide.storage.address import is_local, scheme_of
 from eventide.storage.arrow import file_system
+
+NO_TEXT = "its name is not UTF-8, so that Spark cannot take it: rename it, and it is read as a new file"
+
+NOT_PLAIN = (
+    "Spark's Java runs in a locale without the letters of its name, and does not see it: start Spark with LC_ALL=C.UTF-8, and it is read as a new "
+    "file"
+)
 
 
 @dataclass(frozen=True)
@@ -28,16 +37,57 @@ class LandedFile:
     """Why the file is a dead letter as a whole."""
 
 
-def list_files(root: str, form: str, lane: str) -> list[LandedFile]:
-    """The files of a format below a directory, oldest first."""
+def list_files(root: str, form: str, lane: str, *, plain: bool = False) -> list[LandedFile]:
+    """The files of a format below a directory, oldest first; those that Spark cannot take because of their names say so.
+
+    `plain` says that Spark's Java runs in a locale that has plain letters (ASCII) only.
+    """
     files, base = file_system(root)
     scheme = "" if is_local(root) else f"{scheme_of(root)}://"
     found = []
     for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
-        if info.type == pafs.FileType.File and is_read(info.path[len(base) :].lstrip("/"), form):
+        path = _path(info)
+        if info.type == pafs.FileType.File and is_read(path[len(base) :].lstrip("/"), form):
             milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
-            found.append(LandedFile(f"{scheme}{info.path}", milliseconds * 1_000, lane_of(info.path, base, lane), info.size))
-    return sorted(found, key=lambda f: (f.modified, f.path))
+            file = LandedFile(f"{scheme}{path}", milliseconds * 1_000, lane_of(path, base, lane), info.size)
+            found.append(_unnamed(file) if not _is_text(path) else _foreign(file) if plain and not path.isascii() else file)
+    return in_order(_in_known_lanes(found))
+
+
+def in_order(files: Iterable[LandedFile]) -> list[LandedFile]:
+    """Files in the order in which they are read: the oldest first."""
+    return sorted(files, key=lambda f: (f.modified, f.path))
+
+
+def _path(info: pafs.FileInfo) -> str:
+    """As Python has paths: bytes that are no text stand as lone surrogates."""
+    try:
+        return str(info.path)
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "surrogateescape")
+
+
+def _is_text(path: str) -> bool:
+    return not any("\ud800" <= sign <= "\udfff" for sign in path)
+
+
+def _unnamed(file: LandedFile) -> LandedFile:
+    """A file whose path is no text, by an address that is one; no path of a file that can be read begins like it."""
+    return replace(file, path=f"file://{_encoded(file.path)}", lane=_encoded(file.lane), fault=NO_TEXT)
+
+
+def _foreign(file: LandedFile) -> LandedFile:
+    return replace(file, path=f"file://{_encoded(file.path)}", fault=NOT_PLAIN)
+
+
+def _encoded(path: str) -> str:
+    return quote(path, encoding="utf-8", errors="surrogateescape")
+
+
+def _in_known_lanes(files: list[LandedFile]) -> list[LandedFile]:
+    """A lane of dead letters alone would say no time and hold W for ever: they stand in a lane of files that can be read."""
+    known = {file.lane for file in files if file.fault is None}
+    return [file if file.lane in known or not known else replace(file, lane=min(known)) for file in files]
 
 
 def by_lane(source: int, files: list[LandedFile]) -> dict[LaneId, list[LandedFile]]:
