@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,10 +19,13 @@ from eventide.kernel import aggregate as kernel
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.clock import LaneClock
 from eventide.kernel.columns import ARRIVAL, CANDIDATE, DEAD, MARKER, OFFSET, TIME
-from eventide.kernel.kinds import KINDS
+from eventide.kernel.kinds import KINDS, kind_of
 from eventide.kernel.scan import LaneCarry
 from eventide.model import aggregate as model
+from eventide.model import exact
+from eventide.model.aggregate import Aggregate
 from eventide.model.event import Event
+from eventide.model.exact import EXACT
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.reference import Reference
 from eventide.model.statistic import OVER_VALUES
@@ -37,26 +41,55 @@ DOCUMENT = (Path(__file__).parents[1] / "docs/extending.md").read_text()
 def shown(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """The names that the example under a heading makes."""
     section = DOCUMENT.partition(f"## {request.param}\n")[2].partition("\n## ")[0]
-    [code] = re.findall(r"```python\n(.*?)```", section, re.S)
-    for known in (KINDS, OVER_VALUES):
-        for name in ("extent",):  # put back as it was
-            monkeypatch.setitem(known, name, None)
+    code = re.findall(r"```python\n(.*?)```", section, re.S)
+    for known in (KINDS, EXACT, OVER_VALUES):  # put back as it was
+        monkeypatch.setitem(known, "extent", None)
+        del known["extent"]
     module = ModuleType("extension")
     monkeypatch.setitem(sys.modules, "extension", module)
-    exec(code, module.__dict__)
+    exec(code[0], module.__dict__)
+    module.__dict__["further"] = code[1:]
     yield module.__dict__
+
+
+def extents(column: str, values: list[Any], kind: pl.DataType) -> set[Any]:
+    """What it gives for every cut into two."""
+    named = (("extent", Aggregate("extent", column)),)
+    found = set()
+    for cut in range(len(values) + 1):
+        pieces = [piece for piece in (values[:cut], values[cut:]) if piece]
+        parts = [kernel.partial(pl.DataFrame({column: pl.Series(piece, dtype=kind)}), [], named) for piece in pieces]
+        merged = kernel.merge(pl.concat(reversed(parts)), [], named)
+        found |= set(kernel.finish(merged, named)["extent"].to_list())
+    return found
 
 
 @pytest.mark.parametrize("shown", ["An aggregate"], indirect=True)
 def test_an_aggregate(shown: dict[str, Any]) -> None:
-    named = (("extent", shown["extent"]("x")),)
+    extent = shown["extent"]
     values = [5, None, -2, 9, 9, None, 1]
-    meant = model.compute(named[0][1], [Event(0, 0, row={"x": value}) for value in values])
-    for cut in range(len(values) + 1):
-        pieces = [piece for piece in (values[:cut], values[cut:]) if piece]
-        parts = [kernel.partial(pl.DataFrame({"x": pl.Series(piece, dtype=pl.Int64)}), [], named) for piece in pieces]
-        merged = kernel.merge(pl.concat(reversed(parts)), [], named)
-        assert kernel.finish(merged, named)["extent"].to_list() == [meant] == [11]
+    meant = model.compute(extent("x"), [Event(0, 0, row={"x": value}) for value in values])
+    assert extents("x", values, pl.Int64()) == {meant} == {11}
+    money = [Decimal("1.10"), None, Decimal("-2.35")]
+    assert extents("x", money, pl.Decimal(18, 2)) == {Decimal("3.45")}
+    assert words(extent("x", where="x > 1")) == 'extent("x", where="("x" > 1)")' and extent.__doc__
+
+    source = ev.files("clicks", "landing/", schema="ts timestamp, x int", event_time="ts", watermark=ev.bounded("1 s"))
+    minutes = source.window(ev.tumbling("1 minute")).agg(spread=extent("x"))
+    assert 'spread = extent("x")' in ev.Pipeline("p", minutes.to("o", late=ev.drop())).explain()
+    with pytest.raises(ev.DefinitionError, match="deltas of extent"):
+        minutes.to("o", late=ev.drop(), accumulation="discarding")
+
+    exec(shown["further"][0], shown)
+    assert extents("x", values, pl.Int64()) == {11} and kind_of("extent") is KINDS["extent"]
+
+
+def test_every_aggregate_has_its_row_and_is_offered() -> None:
+    guide = (Path(__file__).parents[1] / "docs/guide.md").read_text()
+    table = guide.partition("## Aggregates\n")[2].partition("\n## ")[0]
+    for name in (*model.__all__, *exact.__all__):
+        assert re.search(rf"`{name}\b", table), f"{name} has no row in docs/guide.md"
+        assert name in ev.__all__ and callable(getattr(ev, name))
 
 
 @pytest.mark.parametrize("shown", ["A watermark strategy"], indirect=True)

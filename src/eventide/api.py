@@ -2,25 +2,10 @@
 
 from eventide.definition.stream import merge
 from eventide.errors import DefinitionError, EventideError, LossWarning, OrderWarning
-from eventide.model.aggregate import (
-    aggregate,
-    all,
-    any,
-    collect,
-    count,
-    distinct,
-    first,
-    last,
-    max,
-    mean,
-    median,
-    min,
-    quantile,
-    set,
-    stddev,
-    sum,
-    variance,
-)
+from eventide.model import aggregate as _aggregates
+from eventide.model import exact as _exact
+from eventide.model.aggregate import *  # noqa: F403 (every aggregate, by its __all__)
+from eventide.model.exact import *  # noqa: F403 (those that are written by their meaning)
 from eventide.model.expression import col
 from eventide.model.policy import accumulate, divert, drop, retract
 from eventide.model.trigger import after, at_expiry, every, every_rows, per_batch, per_row, when
@@ -57,42 +42,30 @@ __all__ = [
     "accumulate",
     "adaptive",
     "after",
-    "aggregate",
-    "all",
-    "any",
     "ascending",
     "at_expiry",
     "avro",
     "bounded",
     "clickhouse",
     "col",
-    "collect",
     "console",
-    "count",
     "custom",
     "delta",
     "delta_table",
-    "distinct",
     "divert",
     "drop",
     "duckdb",
     "every",
     "every_rows",
     "files",
-    "first",
     "function",
     "generated",
     "iceberg",
     "json",
     "kafka",
     "kafka_topic",
-    "last",
-    "max",
-    "mean",
-    "median",
     "merge",
     "merge_sql",
-    "min",
     "parquet",
     "per_batch",
     "per_row",
@@ -100,18 +73,15 @@ __all__ = [
     "processing_time",
     "protobuf",
     "punctuated",
-    "quantile",
     "raw",
     "retract",
     "session",
-    "set",
     "sliding",
     "sqlite",
-    "stddev",
     "stream",
-    "sum",
     "tumbling",
-    "variance",
     "webhook",
     "when",
 ]
+__all__ += _aggregates.__all__
+__all__ += _exact.__all__

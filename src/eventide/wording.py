@@ -12,6 +12,7 @@ from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, 
 from eventide.model.view import View
 from eventide.model.watermark import Strategy
 from eventide.model.window import Session, Sliding
+from eventide.model.written import call, quoted
 from eventide.sources.formats import Format
 
 
@@ -25,73 +26,49 @@ def words(value: Any) -> str:
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(words, value))}]"
     if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, Strategy):
+        return quoted(value)
+    if isinstance(value, Strategy | Aggregate):
         return value.written
     return _WORDS.get(type(value), repr)(value)
-
-
-def _call(name: str, *arguments: str, **named: str | None) -> str:
-    given = [*arguments, *(f"{key}={value}" for key, value in named.items() if value is not None)]
-    return f"{name}({', '.join(given)})"
 
 
 def _sliding(window: Sliding) -> str:
     offset = span(window.offset) if window.offset else None
     if window.slide == window.size:
-        return _call("tumbling", span(window.size), offset=offset)
-    return _call("sliding", span(window.size), span(window.slide), offset=offset)
+        return call("tumbling", span(window.size), offset=offset)
+    return call("sliding", span(window.size), span(window.slide), offset=offset)
 
 
 def _policy(policy: LatePolicy) -> str:
     if policy.name == "divert":
         return words(policy.refused)
     allowed = [span(policy.allowed)] if policy.allowed else []
-    return _call(policy.name, *allowed, refused=words(policy.refused) if policy.refused else None)
+    return call(policy.name, *allowed, refused=words(policy.refused) if policy.refused else None)
 
 
 def _divert(divert: Divert) -> str:
     """The sink by its kind only: its address may hold a password."""
-    return _call("divert", *([] if divert.to is None else [type(divert.to).__name__]))
-
-
-def _aggregate(what: Aggregate) -> str:
-    where = None if what.where is None else words(str(what.where))
-    if what.kind == "custom":
-        parts = {"partial": repr(dict(what.partial)), "merge": repr(dict(what.merge)), "finish": words(what.finish)}
-        return _call("aggregate", **parts, where=where)
-    column = [words(what.column)] if what.column else []
-    if what.kind == "exact_quantile" and what.share == 0.5:
-        return _call("median", *column, where=where)
-    if what.kind == "top":
-        return _call("top", str(what.most), by=words(what.by), of=words(what.of), where=where)
-    if what.kind in ("min_by", "max_by"):
-        return _call(what.kind, *column, words(what.by), where=where)
-    name, exact = (what.kind.removeprefix("exact_"), "True") if what.kind.startswith("exact_") else (what.kind, None)
-    name, by = (name.removesuffix("_arrived"), '"arrival"') if name.endswith("_arrived") else (name, None)
-    numbers = [repr(number) for number in (what.share, what.most) if number is not None]
-    return _call(name, *column, *numbers, by=by, exact=exact, where=where)
+    return call("divert", *([] if divert.to is None else [type(divert.to).__name__]))
 
 
 def _format(form: Format) -> str:
     """Without the registry's address, which may hold a password."""
     named = {"schema": form.schema, "subject": form.subject, "reader": form.reader}
-    return _call(form.kind, **{name: words(value) for name, value in named.items() if value is not None})
+    return call(form.kind, **{name: words(value) for name, value in named.items() if value is not None})
 
 
 _WORDS: dict[type, Callable[[Any], str]] = {
     Sliding: _sliding,
-    Session: lambda window: _call("session", span(window.gap)),
+    Session: lambda window: call("session", span(window.gap)),
     LatePolicy: _policy,
     Divert: _divert,
-    Every: lambda trigger: _call("every", span(trigger.period)),
-    After: lambda trigger: _call("after", span(trigger.delay)),
-    EveryRows: lambda trigger: _call("every_rows", str(trigger.rows)),
-    When: lambda trigger: _call("when", words(str(trigger.condition))),
+    Every: lambda trigger: call("every", span(trigger.period)),
+    After: lambda trigger: call("after", span(trigger.delay)),
+    EveryRows: lambda trigger: call("every_rows", str(trigger.rows)),
+    When: lambda trigger: call("when", words(str(trigger.condition))),
     PerBatch: lambda _: "per_batch()",
     PerRow: lambda _: "per_row()",
     AtExpiry: lambda _: "at_expiry()",
-    Aggregate: _aggregate,
     View: lambda view: str(view) or "all results as they are",
     Format: _format,
 }

@@ -36,6 +36,8 @@ def alike(mine: Any, theirs: Any) -> bool:
         return mine == theirs or math.isclose(mine, theirs, rel_tol=1e-9, abs_tol=1e-9) or (mine != mine and theirs != theirs)
     if isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
         return len(mine) == len(theirs) and all(map(alike, mine, theirs))
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return mine.keys() == theirs.keys() and all(alike(mine[name], theirs[name]) for name in mine)
     return bool(mine == theirs)
 
 

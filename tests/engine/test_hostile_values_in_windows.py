@@ -25,10 +25,11 @@ from eventide.kernel import aggregate as kernel
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.keys import hashable, one_of_equals
 from eventide.model import aggregate
-from eventide.model.aggregate import Aggregate, AggregateOverflow
+from eventide.model.aggregate import Aggregate
 from eventide.model.event import Event
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.policy import ACCUMULATING, RETRACTING
+from eventide.model.statistic import AggregateOverflow
 from eventide.model.time import EARLIEST, LATEST, LONGEST, MAX_TIME, MIN_TIME
 from eventide.model.watermark import Ascending
 from eventide.model.window import Session, Sliding

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,20 +15,60 @@ from eventide.kernel import aggregate as kernel
 from eventide.kernel import exactsum, sketch
 from eventide.kernel.columns import ARRIVAL, LANE, OFFSET, ROWS, SOURCE, TIME
 from eventide.model import aggregate as model
-from eventide.model.aggregate import AggregateOverflow, compute
+from eventide.model.aggregate import compute
 from eventide.model.event import Event
+from eventide.model.exact import EXACT
+from eventide.model.expression import col as model_col
+from eventide.model.expression import expression
+from eventide.model.statistic import AggregateOverflow
 
 OWN = model.aggregate(
     partial={"p": "SUM(n * m)", "pp": "SUM(m)"}, merge={"p": "SUM(p)", "pp": "SUM(pp)"}, finish="CAST(p AS DOUBLE) / pp"
 )
 EVERY = (
-    ("rows", model.count()), ("present", model.count("n")), ("total", model.sum("n")), ("money", model.sum("d")),
-    ("least", model.min("n")), ("most", model.max("f")), ("mean", model.mean("f")), ("var", model.variance("f")),
-    ("dev", model.stddev("n")), ("first", model.first("n")), ("last", model.last("t")), ("all", model.collect("t")),
-    ("kinds", model.distinct("t")), ("median", model.quantile("n", 0.5)), ("low", model.quantile("n", 0.0)), ("own", OWN),
-    ("middle", model.median("n")), ("share", model.quantile("f", 0.9, exact=True)), ("set", model.set("t")),
-    ("different", model.distinct("n", exact=True)), ("any", model.any("y")), ("every", model.all("y")),
-    ("came first", model.first("n", by="arrival")), ("came last", model.last("t", by="arrival")), ("middle of floats", model.median("f")), ("middle of money", model.median("d")),
+    ("rows", model.count()),
+    ("present", model.count("n")),
+    ("total", model.sum("n")),
+    ("money", model.sum("d")),
+    ("least", model.min("n")),
+    ("most", model.max("f")),
+    ("mean", model.mean("f")),
+    ("var", model.variance("f")),
+    ("dev", model.stddev("n")),
+    ("first", model.first("n")),
+    ("last", model.last("t")),
+    ("all", model.collect("t")),
+    ("kinds", model.distinct("t")),
+    ("median", model.quantile("n", 0.5)),
+    ("low", model.quantile("n", 0.0)),
+    ("own", OWN),
+    ("middle", model.median("n")),
+    ("share", model.quantile("f", 0.9, exact=True)),
+    ("set", model.set("t")),
+    ("different", model.distinct("n", exact=True)),
+    ("any", model.any("y")),
+    ("every", model.all("y")),
+    ("came first", model.first("n", by="arrival")),
+    ("came last", model.last("t", by="arrival")),
+    ("middle of floats", model.median("f")),
+    ("middle of money", model.median("d")),
+    ("who led", model.max_by("t", "n")),
+    ("who was last", model.min_by("n", "f")),
+    ("richest", model.max_by("f", "d")),
+    ("by text", model.max_by("n", "t")),
+    ("leaders", model.top(2, by="n", of=("t", "f"))),
+    ("by money", model.top(1, by="d", of="n")),
+    ("often", model.top_k("t", 2)),
+    ("numbers", model.top_k("n", 3)),
+    *[
+        (f"{name} of {column}", model.Aggregate(name, column))
+        for name, one in EXACT.items()
+        for column in ("nfd" if one.numbers else "nfdt")
+    ],
+)
+CONDITIONS = ("n > 0", "t = 'x' OR f > 2", "n > 100", model_col("y"), "d > 0 AND n IS NOT NULL", "1 = 1")
+UNDER_CONDITIONS = tuple(
+    (f"{name} where {n % len(CONDITIONS)}", replace(what, where=expression(CONDITIONS[n % len(CONDITIONS)]))) for n, (name, what) in enumerate(EVERY)
 )  # fmt: skip
 SCHEMA: dict[str, Any] = {
     "k": pl.String(), "n": pl.Int64(), "m": pl.Int64(), "f": pl.Float64(), "d": pl.Decimal(18, 2), "t": pl.String(), "y": pl.Boolean(),
@@ -53,25 +94,26 @@ def same(mine: Any, theirs: Any) -> bool:
     return bool(mine == theirs)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_any_cut_and_any_merge_is_what_it_means(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("every", [EVERY, UNDER_CONDITIONS, EVERY[:3] + UNDER_CONDITIONS], ids=["all", "some", "both"])
+def test_any_cut_and_any_merge_is_what_it_means(seed: int, every: tuple[tuple[str, model.Aggregate], ...]) -> None:
     rng = random.Random(seed)
     rows = [a_row(rng, i) for i in range(rng.choice([1, 2, 9, 30]))]
     by = rng.choice([["k"], []])
     cuts = sorted(rng.randint(0, len(rows)) for _ in range(3))
     pieces = [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True) if a < b]
-    parts = [kernel.partial(pl.DataFrame(p, schema=SCHEMA), by, EVERY) for p in pieces]
+    parts = [kernel.partial(pl.DataFrame(p, schema=SCHEMA), by, every) for p in pieces]
     rng.shuffle(parts)
     while len(parts) > 1:
-        parts = [kernel.merge(pl.concat(parts[:2], how="diagonal_relaxed"), by, EVERY), *parts[2:]]
-    done = kernel.finish(parts[0], EVERY)
-    assert set(done.columns) == {*by, ROWS, *(name for name, _ in EVERY)}
+        parts = [kernel.merge(pl.concat(parts[:2], how="diagonal_relaxed"), by, every), *parts[2:]]
+    done = kernel.finish(parts[0], every)
+    assert set(done.columns) == {*by, ROWS, *(name for name, _ in every)}
     groups = {r["k"] for r in rows} if by else {None}
     assert len(done) == len(groups)
     for row in done.to_dicts():
         held = [r for r in rows if not by or r["k"] == row["k"]]
         assert row[ROWS] == len(held)
-        for name, what in EVERY:
+        for name, what in every:
             assert same(row[name], meant(what, held)), (name, row[name], meant(what, held))
 
 
@@ -107,10 +149,13 @@ def test_an_exact_total_is_larger_than_its_kind() -> None:
 
 
 def test_the_first_sum_of_whole_numbers_is_weighed() -> None:
-    kinds = {"f": pl.Float64(), "n": pl.Int64(), "m": pl.Int32()}
+    rows = pl.DataFrame({"f": [0.5, 1.5], "n": [1, 2], "m": [7, 8]})
     named = [("c", model.count("n")), ("f", model.sum("f")), ("n", model.sum("n")), ("m", model.sum("m"))]
-    assert kernel.weighed(named, kinds) == (2, "n")
-    assert kernel.weighed(named[:2], kinds) is None
+    index, values = kernel.weighed(rows, named)
+    assert (index, values.to_list()) == (2, [1, 2])
+    assert kernel.weighed(rows, named[:2]) is None
+    index, values = kernel.weighed(rows, [("some", model.sum("m", where="n > 1"))])
+    assert (index, values.to_list()) == (0, [8])
 
 
 def test_a_users_column_that_looks_like_a_part_stays_a_column() -> None:

@@ -162,10 +162,40 @@ def test_hot_items_are_told_again_when_a_late_bid_changes_who_leads() -> None:
     ]
 
 
+PAYMENTS = ev.files("rows", "rows/", event_time="t", watermark=ev.ascending(), schema="t timestamp, paise bigint, bank string")
+
+
 @pytest.mark.parametrize(
-    "what", [aggregate.top_k("paise", 3), aggregate.count(where="paise > 1"), aggregate.max_by("paise", "t")]
+    "what",
+    [
+        ev.count(where="amount > 1"), ev.sum("paise", where=ev.col("amount") > 1), ev.max_by("bank", "amount"), ev.min_by("amount", "paise"),
+        ev.top(3, by="amount", of="bank"), ev.top(3, by="paise", of=["bank", "amount"]), ev.top_k("amount", 3), ev.mode("amount"),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_not_there_is_refused_where_it_is_written(what: aggregate.Aggregate) -> None:
+    with pytest.raises(DefinitionError, match=r"source 'rows' has no column 'amount'\. Its columns are t, paise, bank"):
+        PAYMENTS.window(ev.tumbling("1 minute")).agg(x=what)
+
+
+@pytest.mark.parametrize(
+    "what", [ev.max_by("bank", "paise"), ev.top(1, by="paise", of="bank"), ev.top_k("bank", 2), ev.mode("bank")]
 )
-def test_what_only_the_model_computes_is_refused_in_a_pipeline_rather_than_passed_over(what: aggregate.Aggregate) -> None:
-    rows = ev.files("rows", "rows/", event_time="t", watermark=ev.ascending(), schema="t timestamp, paise bigint")
-    with pytest.raises(DefinitionError, match="not computed on Spark yet"):
-        rows.window(ev.tumbling("1 minute")).agg(x=what)
+def test_what_does_not_add_up_is_refused_by_a_discarding_output_and_a_sum_under_a_condition_is_not(
+    what: aggregate.Aggregate,
+) -> None:
+    minutes = PAYMENTS.window(ev.tumbling("1 minute"))
+    with pytest.raises(DefinitionError, match=f"deltas of {what.kind} .'x'. do not add up"):
+        minutes.agg(x=what).to("out", late=ev.drop(), accumulation="discarding")
+    some = minutes.agg(x=ev.sum("paise", where="bank = 'sbi'"), n=ev.count(where="paise > 1"))
+    assert some.to("out", late=ev.drop(), accumulation="discarding").accumulation == "discarding"
+
+
+def test_a_kind_that_nothing_computes_is_refused_rather_than_passed_over() -> None:
+    with pytest.raises(DefinitionError, match="there is no aggregate 'guess'"):
+        PAYMENTS.window(ev.tumbling("1 minute")).agg(x=aggregate.Aggregate("guess", "paise"))
+
+
+def test_conditions_that_differ_in_the_type_of_a_value_are_different() -> None:
+    conditions = ["paise = 1", "paise = 1.0", "paise = TRUE"]
+    assert len({ev.count(where=text) for text in conditions}) == 3
+    assert ev.count(where="paise = 1") == ev.count(where=ev.col("paise") == 1)

@@ -32,6 +32,7 @@ TYPES = PaneShape(
         ("small", pa.int16()),
         ("many", pa.list_(pa.int64())),
         ("nested", NESTED),
+        ("leaders", pa.list_(pa.struct([("value", pa.string()), ("n", pa.int64())]))),
     ),
 )
 FULL = {
@@ -45,6 +46,7 @@ FULL = {
     "small": -32768,
     "many": [1, None, 3],
     "nested": {"a": None, "b": ["it's", '"q"', HOSTILE]},
+    "leaders": [{"value": HOSTILE, "n": 2**62}, {"value": None, "n": 1}],
 }
 EMPTY = dict.fromkeys(FULL)
 
@@ -101,6 +103,8 @@ def test_every_type_comes_back_as_it_went_in(place: Place) -> None:
         empty = rows["empty"][name]
         # ClickHouse has no null arrays and tuples.
         allowed = [None] if place.name != "clickhouse" else [None, [], {"a": None, "b": []}]
+        # Iceberg's library makes an empty list of a null one of structs; docs/sinks.md says so.
+        allowed += [[]] if (place.name, name) == ("iceberg", "leaders") else []
         assert empty in allowed, name
     assert rows["full"]["sequence"] == HOSTILE
     assert (rows["full"]["window_start"], rows["full"]["Op"], rows["full"]["_sequence"]) == ("mine", 7, 3)

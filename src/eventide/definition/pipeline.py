@@ -141,9 +141,7 @@ class Pipeline:
         for aggregation in self.aggregations:
             by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
             lines.append(f"  cuts    {aggregation.window}{by}")
-            lines.append(
-                "  computes " + ", ".join(f"{name} = {what.kind}({what.column or ''})" for name, what in aggregation.aggregates)
-            )
+            lines.append("  computes " + ", ".join(f"{name} = {what.written}" for name, what in aggregation.aggregates))
             lines += [_gives(output) for output in self.outputs if output.aggregation == aggregation]
         lines += [f"  gives   {audit.name} to {_sink(audit.sink)}: every event that is judged" for audit in self.audits]
         return "\n".join(lines)

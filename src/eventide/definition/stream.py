@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventide.definition.output import Audit, Output
 from eventide.errors import DefinitionError
-from eventide.kernel.kinds import KINDS
+from eventide.kernel.kinds import is_computed
 from eventide.model.aggregate import Aggregate
 from eventide.model.expression import Expression
 from eventide.model.policy import ACCUMULATING, RETRACTING, LatePolicy
@@ -91,13 +91,12 @@ class Windowed:
         for name, what in aggregates.items():
             if not isinstance(what, Aggregate):
                 raise DefinitionError(f'agg({name}={what!r}): give an aggregate, such as sum("amount") or count().')
+            if not is_computed(what.kind):
+                raise DefinitionError(
+                    f"agg({name}=…): there is no aggregate {what.kind!r}; docs/guide.md has those that there are."
+                )
             if name in self.keys:
                 raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
-            if what.where is not None or what.kind not in KINDS:
-                raise DefinitionError(
-                    f"agg({name}=…): {'where=' if what.where is not None else what.kind} is defined, but not computed on Spark yet: "
-                    f"the results would miss it. Computed are {', '.join(sorted(KINDS))}, without where=."
-                )
             self.stream.refuse_unknown(what.columns, f"agg({name}=…)")
         return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
 

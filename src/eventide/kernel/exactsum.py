@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 
 import polars as pl
 
-from eventide.model.aggregate import AggregateOverflow
+from eventide.model.statistic import AggregateOverflow
 
 _INT64 = 2**63
 _WRAP = 2**64

@@ -20,11 +20,12 @@ def one_of_equals(rows: pl.DataFrame, keys: Iterable[str]) -> pl.DataFrame:
     floats = [name for name in dict.fromkeys(keys) if holds(rows.schema[name], lambda kind: kind.is_float())]
     if not floats:
         return rows
-    zeros = {n: changed(pl.col(n), rows.schema[n], lambda kind: kind.is_float(), _one) for n in floats}
+    zeros = {n: changed(pl.col(n), rows.schema[n], lambda kind: kind.is_float(), one_float) for n in floats}
     return rows.with_columns(one.cast(rows.schema[n]).alias(n) for n, one in zeros.items())
 
 
-def _one(value: pl.Expr) -> pl.Expr:
+def one_float(value: pl.Expr) -> pl.Expr:
+    """A float as the one that stands for all that are equal to it."""
     return pl.when(value.is_nan()).then(math.nan).when(value == 0).then(0.0).otherwise(value)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of aggregates, each one record: its parts over rows, how parts merge, and what the user gets. A new kind is one entry here.
+"""The kinds of aggregates, each one record: its parts over rows, how parts merge, and what the user gets.
 
 Parts of any cut, merged in any order, must finish into what `model.aggregate.compute` says of all the rows at once.
 """
@@ -6,70 +6,17 @@ Parts of any cut, merged in any order, must finish into what `model.aggregate.co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from eventide.kernel import exactsum, sketch
-from eventide.kernel.columns import POSITION, TIME
-from eventide.model import aggregate as model
-from eventide.model.aggregate import Aggregate
+from eventide.kernel import exactsum, frequent, leading, sketch
+from eventide.kernel.columns import POSITION
+from eventide.kernel.kind import ORDER, Kind, Parts, Place
+from eventide.model.aggregate import has_meaning
+from eventide.model.exact import EXACT, Exact
 
-ORDER = (TIME, *POSITION)
-"""By event time, then by arrival."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """One aggregate among those of an output: what it is, over which rows or parts, and how its parts are called."""
-
-    at: str
-    what: Aggregate
-    frame: pl.DataFrame
-
-    def name(self, part: str) -> str:
-        """The column of a part."""
-        return f"{self.at}_{part}"
-
-    def part(self, part: str) -> pl.Expr:
-        """A part."""
-        return pl.col(self.name(part))
-
-    @property
-    def column(self) -> pl.Expr:
-        """The user's column."""
-        assert self.what.column is not None
-        return pl.col(self.what.column)
-
-    @property
-    def present(self) -> pl.Expr:
-        """How many of its values are not null."""
-        return self.column.count().cast(pl.Int64)
-
-
-Parts = Mapping[str, pl.Expr]
-"""Expressions by the names of the parts that they give."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of aggregate."""
-
-    partial: Callable[[Place], Parts]
-    """Over rows."""
-    merge: Callable[[Place], Parts]
-    """Over parts."""
-    finish: Callable[[Place], pl.Expr]
-    """The user's value; null where there was nothing to compute it from."""
-    settle: Callable[[Place, bool], pl.DataFrame] | None = None
-    """What no expression can do with the parts that were just made (True: from rows; False: from parts)."""
-    check: Callable[[Place, str], None] | None = None
-    """Raise where the user's value, under this name, cannot be said."""
-    numbers: bool = False
-    """Whether it is of numbers only: texts, times and nested values have none."""
-    approximate: bool = False
-    """Whether its value may differ from what it means by the error of a sketch."""
+_GIVEN: dict[type, type[pl.DataType]] = {float: pl.Float64, int: pl.Int64, bool: pl.Boolean, str: pl.String}
 
 
 def _count(place: Place) -> Parts:
@@ -104,11 +51,12 @@ def _extreme(pick: Callable[[pl.Expr], pl.Expr], *, numbers: bool = False) -> Ki
 
 
 def _edge(pick: Callable[[pl.Expr], pl.Expr], order: Sequence[str]) -> Kind:
-    """The value of the first or last row in an order, which is kept beside it."""
+    """The value of the first or last row in an order, which is kept beside it; a part of no rows has none, and is neither."""
+    nulls_last = pick is pl.Expr.first
     kept = [f"o{i}" for i in range(len(order))]
 
     def picked(column: pl.Expr, by: Sequence[str]) -> pl.Expr:
-        return pick(column.sort_by([pl.col(name) for name in by]))
+        return pick(column.sort_by([pl.col(name) for name in by], nulls_last=nulls_last))
 
     def partial(place: Place) -> Parts:
         return {
@@ -202,6 +150,10 @@ KINDS: dict[str, Kind] = {
     "last": _edge(pl.Expr.last, ORDER),
     "first_arrived": _edge(pl.Expr.first, POSITION),
     "last_arrived": _edge(pl.Expr.last, POSITION),
+    "max_by": leading.extreme(largest=True),
+    "min_by": leading.extreme(largest=False),
+    "top": leading.top(),
+    "top_k": frequent.frequent(),
     "distinct": _sketched(lambda p: p.column.drop_nulls().unique().implode(), pl.Int64, numbers=False),
     "quantile": _sketched(lambda p: p.column.cast(pl.Float64).drop_nulls().implode(), pl.Float64, numbers=True),
     "exact_quantile": _gathered(lambda p: p.column.cast(pl.Float64), _between, numbers=True),
@@ -214,7 +166,26 @@ KINDS: dict[str, Kind] = {
         finish=lambda p: _bound_to(p.what.finish, p),
     ),
 }
-"""By the names that the model gives them. What it defines beyond these is refused where a pipeline is written."""
+"""By the names that the model gives them; those of `model/exact.py` need no entry."""
 
-if not KINDS.keys() <= model.KINDS:
-    raise ImportError(f"the model gives these aggregates no meaning: {', '.join(sorted(KINDS.keys() - model.KINDS))}")
+if not all(map(has_meaning, KINDS)):
+    raise ImportError(f"the model gives these aggregates no meaning: {', '.join(k for k in KINDS if not has_meaning(k))}")
+
+
+def is_computed(name: str) -> bool:
+    """Whether there is such a kind of aggregate."""
+    return name in KINDS or name in EXACT
+
+
+def kind_of(name: str) -> Kind:
+    """How a kind is computed: as it is written here or, of one that is exact, by its meaning over all values."""
+    return KINDS[name] if name in KINDS else _by_meaning(EXACT[name])
+
+
+def _by_meaning(one: Exact) -> Kind:
+    def finish(place: Place) -> pl.Expr:
+        gathered = place.frame[place.name("v")]
+        kind = gathered.dtype.inner if one.gives is None else _GIVEN[one.gives]  # type: ignore[attr-defined]
+        return pl.lit(pl.Series([one.meaning(values) for values in gathered.list.sort().to_list()], dtype=kind))
+
+    return _gathered(lambda p: p.column, finish, numbers=one.numbers)

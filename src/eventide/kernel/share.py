@@ -62,10 +62,10 @@ class Share:
 
     def _weigh(self, sure: pl.DataFrame) -> None:
         """The sum of a value column before it is aggregated, to be compared with what was written."""
-        weighed = aggregate.weighed(self.shape.plan.aggregates, sure.schema)
+        weighed = aggregate.weighed(sure, self.shape.plan.aggregates)
         if weighed is not None:
-            index, column = weighed
-            self.counts[f"value_{index}"] += exactsum.total(sure[column])
+            index, values = weighed
+            self.counts[f"value_{index}"] += exactsum.total(values)
 
     def _keep(self, rows: pl.DataFrame) -> None:
         if rows.is_empty():

@@ -11,11 +11,13 @@ from eventide.errors import DefinitionError
 from eventide.model import sql
 from eventide.model.event import Event
 from eventide.model.expression import Expression, Node, columns_of, expression, holds
-from eventide.model.statistic import OVER_VALUES, OVER_VALUES_AND_NUMBER, AggregateOverflow, rank
+from eventide.model.statistic import OVER_VALUES, OVER_VALUES_AND_NUMBER, rank
+from eventide.model.statistic import AggregateOverflow as AggregateOverflow
+from eventide.model.written import call, quoted
 
 __all__ = [
-    "ADDITIVE", "BY_ARRIVAL", "Aggregate", "AggregateOverflow", "aggregate", "all", "any", "collect", "compute", "count", "distinct",
-    "first", "last", "max", "max_by", "mean", "median", "min", "min_by", "quantile", "set", "stddev", "sum", "top", "top_k", "variance",
+    "aggregate", "all", "any", "collect", "count", "distinct", "first", "last", "max", "max_by", "mean", "median", "min", "min_by",
+    "quantile", "set", "stddev", "sum", "top", "top_k", "variance",
 ]  # fmt: skip
 
 ADDITIVE = frozenset({"count", "sum", "collect"})
@@ -57,6 +59,30 @@ class Aggregate:
         named = (self.column, *self.of, self.by, *(sorted(columns_of(self.where)) if self.where is not None else ()))
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
+    @property
+    def written(self) -> str:
+        """As a user writes it; different aggregates are written differently.
+
+        >>> sum("paise").written, quantile("ms", 0.5, exact=True).written
+        ('sum("paise")', 'median("ms")')
+        """
+        where = None if self.where is None else quoted(str(self.where))
+        if self.kind == "custom":
+            parts = {"partial": repr(dict(self.partial)), "merge": repr(dict(self.merge)), "finish": quoted(self.finish)}
+            return call("aggregate", **parts, where=where)
+        column = [quoted(self.column)] if self.column else []
+        if self.kind == "exact_quantile" and self.share == 0.5:
+            return call("median", *column, where=where)
+        if self.kind == "top":
+            return call("top", str(self.most), by=quoted(self.by), of=f"[{', '.join(map(quoted, self.of))}]", where=where)
+        if self.by is not None:
+            return call(self.kind, *column, quoted(self.by), where=where)
+        exact = "True" if self.kind.startswith("exact_") else None
+        by = quoted("arrival") if self.kind in BY_ARRIVAL else None
+        numbers = [repr(number) for number in (self.share, self.most) if number is not None]
+        name = self.kind.removeprefix("exact_").removesuffix("_arrived")
+        return call(name, *column, *numbers, by=by, exact=exact, where=where)
+
 
 def count(column: str | None = None, *, where: Condition = None) -> Aggregate:
     """How many rows; with a column, how many in which it is not null.
@@ -67,38 +93,39 @@ def count(column: str | None = None, *, where: Condition = None) -> Aggregate:
     return Aggregate("count", column, where=_condition("count", where))
 
 
-def _over_column(kind: str, column: str, where: Condition, **more: Any) -> Aggregate:
+def over_column(kind: str, column: str, where: Condition, **more: Any) -> Aggregate:
+    """One over the values of a column, or of the rows for which a condition holds."""
     return Aggregate(kind, _column(kind, column), where=_condition(kind, where), **more)
 
 
 def sum(column: str, *, where: Condition = None) -> Aggregate:
     """The exact sum of whole numbers and decimals (an overflow is an error), the sum of floats."""
-    return _over_column("sum", column, where)
+    return over_column("sum", column, where)
 
 
 def min(column: str, *, where: Condition = None) -> Aggregate:
     """The smallest value that is not null."""
-    return _over_column("min", column, where)
+    return over_column("min", column, where)
 
 
 def max(column: str, *, where: Condition = None) -> Aggregate:
     """The largest value that is not null."""
-    return _over_column("max", column, where)
+    return over_column("max", column, where)
 
 
 def mean(column: str, *, where: Condition = None) -> Aggregate:
     """The arithmetic mean, as a float."""
-    return _over_column("mean", column, where)
+    return over_column("mean", column, where)
 
 
 def variance(column: str, *, where: Condition = None) -> Aggregate:
     """The sample variance; null for fewer than two values."""
-    return _over_column("variance", column, where)
+    return over_column("variance", column, where)
 
 
 def stddev(column: str, *, where: Condition = None) -> Aggregate:
     """The sample standard deviation; null for fewer than two values."""
-    return _over_column("stddev", column, where)
+    return over_column("stddev", column, where)
 
 
 def first(column: str, *, by: str = "event_time", where: Condition = None) -> Aggregate:
@@ -108,12 +135,12 @@ def first(column: str, *, by: str = "event_time", where: Condition = None) -> Ag
     >>> compute(first("x"), rows), compute(first("x", by="arrival"), rows)
     ('b', 'a')
     """
-    return _over_column(_ordered("first", by), column, where)
+    return over_column(_ordered("first", by), column, where)
 
 
 def last(column: str, *, by: str = "event_time", where: Condition = None) -> Aggregate:
     """The value of the row with the latest event time (of equals, the one that arrived last), or of the last to arrive."""
-    return _over_column(_ordered("last", by), column, where)
+    return over_column(_ordered("last", by), column, where)
 
 
 def max_by(column: str, by: str, *, where: Condition = None) -> Aggregate:
@@ -123,17 +150,17 @@ def max_by(column: str, by: str, *, where: Condition = None) -> Aggregate:
     >>> compute(max_by("who", "price"), bids)
     'bob'
     """
-    return _over_column("max_by", column, where, by=_column("max_by", by))
+    return over_column("max_by", column, where, by=_column("max_by", by))
 
 
 def min_by(column: str, by: str, *, where: Condition = None) -> Aggregate:
     """The value of `column` in the row with the smallest `by`; of equals the earliest row, and of those the first to arrive."""
-    return _over_column("min_by", column, where, by=_column("min_by", by))
+    return over_column("min_by", column, where, by=_column("min_by", by))
 
 
 def distinct(column: str, *, exact: bool = False, where: Condition = None) -> Aggregate:
     """How many different values: approximately (an HLL sketch: about 1.6% standard error), or exactly, which keeps them all."""
-    return _over_column("exact_distinct" if exact else "distinct", column, where)
+    return over_column("exact_distinct" if exact else "distinct", column, where)
 
 
 def quantile(column: str, share: float, *, exact: bool = False, where: Condition = None) -> Aggregate:
@@ -165,7 +192,7 @@ def median(column: str, *, where: Condition = None) -> Aggregate:
 
 def collect(column: str, *, where: Condition = None) -> Aggregate:
     """All values that are not null, sorted."""
-    return _over_column("collect", column, where)
+    return over_column("collect", column, where)
 
 
 def set(column: str, *, where: Condition = None) -> Aggregate:
@@ -174,17 +201,17 @@ def set(column: str, *, where: Condition = None) -> Aggregate:
     >>> compute(set("bank"), [Event(0, 0, row={"bank": bank}) for bank in ("sbi", "axis", None, "sbi")])
     ['axis', 'sbi']
     """
-    return _over_column("set", column, where)
+    return over_column("set", column, where)
 
 
 def any(column: str, *, where: Condition = None) -> Aggregate:
     """Whether the column is true in any row; null if it is null in all."""
-    return _over_column("any", column, where)
+    return over_column("any", column, where)
 
 
 def all(column: str, *, where: Condition = None) -> Aggregate:
     """Whether the column is true in every row in which it is not null; null if it is null in all."""
-    return _over_column("all", column, where)
+    return over_column("all", column, where)
 
 
 def top_k(column: str, most: int, *, where: Condition = None) -> Aggregate:
@@ -193,7 +220,7 @@ def top_k(column: str, most: int, *, where: Condition = None) -> Aggregate:
     >>> compute(top_k("page", 2), [Event(0, 0, row={"page": page}) for page in "abbcacb"])
     [{'value': 'b', 'n': 3}, {'value': 'a', 'n': 2}]
     """
-    return _over_column("top_k", column, where, most=_number("top_k", most))
+    return over_column("top_k", column, where, most=_number("top_k", most))
 
 
 def top(most: int, *, by: str, of: str | Sequence[str], where: Condition = None) -> Aggregate:
@@ -295,8 +322,9 @@ _CHOSEN: dict[str, Callable[[Aggregate, list[Event]], Event | None]] = {
 }
 
 
-KINDS = frozenset({"count", "custom", "top", *_CHOSEN, *OVER_VALUES, *OVER_VALUES_AND_NUMBER})
-"""Every kind that has a meaning."""
+def has_meaning(kind: str) -> bool:
+    """Whether there is such a kind."""
+    return kind in {"count", "custom", "top", *_CHOSEN, *OVER_VALUES, *OVER_VALUES_AND_NUMBER}
 
 
 def _from_the_top(value: Any) -> tuple[bool, Any]:

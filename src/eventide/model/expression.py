@@ -19,9 +19,15 @@ from eventide.model.operator import OPERATORS, truth
 
 @dataclass(frozen=True)
 class Literal:
-    """A value as written."""
+    """A value as written; 1, 1.0 and TRUE are three, though Python holds them for equal."""
 
     value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
     def __str__(self) -> str:
         if self.value is None or isinstance(self.value, bool):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,11 +127,13 @@ def _span(trigger: Every | After) -> int:
 
 
 def same_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two results are the same; a NaN equals a NaN here."""
+    """Whether two results are the same; a NaN equals a NaN here, in lists and structs too."""
     return all(_same(value, other[name]) for name, value in one.items())
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
-        return True
-    return bool(one == other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    return bool(one == other or (one != one and other != other))

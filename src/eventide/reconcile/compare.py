@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from eventide.definition.output import Output
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import KINDS
+from eventide.model.aggregate import Aggregate
 from eventide.model.time import MIN_TIME
 from eventide.model.window import Sliding
 
-ADDED = frozenset({"count", "sum"})
-"""Aggregates that a correction can be added to; of all others the corrected value is kept."""
-FOLDED = frozenset({"count", "sum", "min", "max"})
-"""Aggregates into which late rows alone can be folded."""
 SKETCHED = frozenset(name for name, kind in KINDS.items() if kind.approximate)
 PERIODS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
 DAY = 86_400_000_000
+
+
+def adds(what: Aggregate) -> bool:
+    """Whether a correction can be added to it; of all others, and of those that count some rows only, the corrected value is kept."""
+    return what.where is None and what.kind in ("count", "sum")
+
+
+def folds(what: Aggregate) -> bool:
+    """Whether late rows alone can be folded into it."""
+    return adds(what) or (what.where is None and what.kind in ("min", "max"))
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Scope:
         return kept
 
 
-def late_by_window(rows: Any, output: Output, *, names: frozenset[str] = ADDED) -> Any:
+def late_by_window(rows: Any, output: Output, *, taken: Callable[[Aggregate], bool] = adds) -> Any:
     """What late rows add to each window and key."""
     from pyspark.sql import functions as F
 
@@ -50,7 +58,7 @@ def late_by_window(rows: Any, output: Output, *, names: frozenset[str] = ADDED) 
     sums = [
         makers[what.kind](F.col(quoted(what.column)) if what.column else F.lit(1)).alias(name)
         for name, what in output.aggregation.aggregates
-        if what.kind in names
+        if taken(what)
     ]
     keys = output.aggregation.keys
     return rows.groupBy("window_start", "window_end", *map(quoted, keys)).agg(*sums, F.count("*").alias("late_rows"))
@@ -63,7 +71,7 @@ def by_period(frame: Any, output: Output, by: str, extra: tuple[str, ...] = ()) 
     span, window = PERIODS[by], output.aggregation.window
     if not isinstance(window, Sliding) or window.slide != window.size or span % window.size or window.offset:
         raise DefinitionError(f"corrections by {by} need tumbling windows that divide a {by}; these are {window}.")
-    wrong = [name for name, what in output.aggregation.aggregates if what.kind not in ADDED]
+    wrong = [name for name, what in output.aggregation.aggregates if not adds(what)]
     if wrong:
         raise DefinitionError(f"corrections by {by} are sums, and {', '.join(wrong)} cannot be added up. Correct by window.")
     start = F.floor(F.unix_micros("window_start") / F.lit(span)).cast("long") * F.lit(span)
@@ -101,7 +109,7 @@ def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id:
     for name, what in output.aggregation.aggregates:
         was, now = F.col(f"b.{quoted(name)}"), F.col(f"t.{quoted(name)}")
         columns.append(was.alias(f"{name}_base"))
-        if what.kind in ADDED:
+        if adds(what):
             gap = F.coalesce(now, F.lit(0)) - F.coalesce(was, F.lit(0))
             columns += [gap.alias(f"{name}_correction"), now.alias(f"{name}_corrected")]
             # From null to a sum of zero is a change too.
@@ -166,7 +174,7 @@ def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any
     """The sum of every additive aggregate over all windows, and of the rows where they are counted."""
     from pyspark.sql import functions as F
 
-    names = [name for name, what in output.aggregation.aggregates if what.kind in ADDED and name in frame.columns]
+    names = [name for name, what in output.aggregation.aggregates if adds(what) and name in frame.columns]
     wanted = [F.sum(quoted(name)).alias(name) for name in names]
     if rows is not None:
         wanted.append(F.sum(rows).alias("__rows"))

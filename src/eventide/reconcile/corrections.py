@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eventide.definition.output import Output
 from eventide.errors import DefinitionError
-from eventide.reconcile.compare import ADDED, DAY
+from eventide.reconcile.compare import DAY, adds
 from eventide.sinks.sql import CORRECTED, SqlSink, prepare
 from eventide.sinks.target import Target
 
@@ -96,7 +96,7 @@ class CorrectionsTable:
         shown = ["window_start", "window_end", *keys]
         both, alone = [], []
         for name, what in self.output.aggregation.aggregates:
-            if what.kind in ADDED and database.adds(kinds[f"{name}_correction"]):
+            if adds(what) and database.adds(kinds[f"{name}_correction"]):
                 # A sum of nothing but nulls is null, before and after; one that was null before its first late value counts as nothing.
                 sum_of = f"coalesce(b.{q(name)}, 0) + c.{q(f'{name}_correction')}"
                 known = f"c.{q('window_id')} is null then b.{q(name)} when c.{q(f'{name}_corrected')} is null then null"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +12,12 @@ from eventide.definition.output import Output
 from eventide.engine.spark_session import session_for
 from eventide.errors import DefinitionError
 from eventide.kernel import place
+from eventide.model.aggregate import Aggregate
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
 from eventide.reconcile import compare, split
-from eventide.reconcile.compare import ADDED, FOLDED, PERIODS, Scope
+from eventide.reconcile.compare import PERIODS, Scope, adds, folds
 from eventide.reconcile.corrections import CorrectionsTable, Hook
 from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
@@ -140,7 +142,9 @@ def _day(value: Instant | None, nudge: int) -> int | None:
 
 
 def _emitted(base: Any, output: Output, rows: int | None = None) -> Line:
-    counted = next((name for name, what in output.aggregation.aggregates if what.kind == "count" and not what.column), None)
+    counted = next(
+        (name for name, what in output.aggregation.aggregates if adds(what) and what.kind == "count" and not what.column), None
+    )
     values = compare.totals(base, output)
     return Line(EMITTED, values.get(counted) if counted else rows, values)
 
@@ -162,14 +166,16 @@ def _archive(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base:
     return truth, late, balanced(emitted, parts, reference, _notes(again, scope))
 
 
-def _late_windows(rows: Any, pipeline: Pipeline, output: Output, scope: Scope, base: Any, names: frozenset[str] = ADDED) -> Any:
+def _late_windows(
+    rows: Any, pipeline: Pipeline, output: Output, scope: Scope, base: Any, taken: Callable[[Aggregate], bool] = adds
+) -> Any:
     from pyspark.sql import functions as F
 
     if {*rows.columns} <= {column.name for column in place.LATE}:  # no row was ever refused, and none shows the user's columns
-        kept = [n for n, what in output.aggregation.aggregates if what.kind in names]
+        kept = [n for n, what in output.aggregation.aggregates if taken(what)]
         columns = ["window_start", "window_end", *output.aggregation.keys, *kept]
         return base.select(*map(compare.quoted, columns)).withColumn("late_rows", F.lit(0).cast("long")).limit(0)
-    return scope.of(compare.late_by_window(missed_windows(rows, pipeline), output, names=names)).cache()
+    return scope.of(compare.late_by_window(missed_windows(rows, pipeline), output, taken=taken)).cache()
 
 
 def _check_archive(pipeline: Pipeline, again: Replay, scope: Scope) -> None:
@@ -205,19 +211,19 @@ def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: An
         raise DefinitionError(
             f"output {output.name!r} keeps no late rows ({output.late}). Use divert(…), or reconcile against the archive."
         )
-    wrong = [name for name, what in output.aggregation.aggregates if what.kind not in FOLDED]
+    wrong = [name for name, what in output.aggregation.aggregates if not folds(what)]
     if wrong:
         raise DefinitionError(f"late rows cannot be folded into {', '.join(wrong)} afterwards; reconcile against the archive.")
-    late = _late_windows(pipeline.late(spark, output.name), pipeline, output, scope, base, FOLDED)
+    late = _late_windows(pipeline.late(spark, output.name), pipeline, output, scope, base, folds)
     on = ["window_start", "window_end", *output.aggregation.keys]
     b, x = base.alias("b"), late.alias("x")
     same = compare.every([F.col(f"b.{compare.quoted(n)}").eqNullSafe(F.col(f"x.{compare.quoted(n)}")) for n in on])
-    folds = {"min": F.least, "max": F.greatest}
+    folding = {"min": F.least, "max": F.greatest}
     columns = [F.coalesce(F.col(f"b.{compare.quoted(n)}"), F.col(f"x.{compare.quoted(n)}")).alias(n) for n in on]
     for name, what in output.aggregation.aggregates:
         was, more = F.col(f"b.{compare.quoted(name)}"), F.col(f"x.{compare.quoted(name)}")
         added = F.when(was.isNotNull() | more.isNotNull(), F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0)))
-        columns.append((added if what.kind in ADDED else folds[what.kind](was, more)).alias(name))
+        columns.append((added if adds(what) else folding[what.kind](was, more)).alias(name))
     truth = b.join(x, same, "full_outer").select(*columns).cache()
     return truth, late, balanced(_emitted(base, output), [_late_line(late, output)], None, [])
 

@@ -9,7 +9,7 @@ from eventide.engine.feeds.event_times import PER_UNIT
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import ADDED, Scope, quoted
+from eventide.reconcile.compare import Scope, adds, quoted
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, MISSING, Line
 from eventide.sinks.shape import named_aside
 
@@ -88,7 +88,7 @@ def _line(name: str, rows: Any, output: Output, sign: int) -> Line:
             else F.count(F.col(quoted(what.column)) if what.column else F.lit(1))
         ).alias(value)
         for value, what in output.aggregation.aggregates
-        if what.kind in ADDED
+        if adds(what)
     ]
     row = rows.agg(F.count("*").alias("__rows"), *wanted).first()
     return Line(name, sign * row["__rows"], {k: sign * (row[k] or 0) for k in row.asDict() if k != "__rows"})

@@ -12,7 +12,7 @@ from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.feed import Feed
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
-from eventide.kernel.kinds import KINDS
+from eventide.kernel.kinds import kind_of
 from eventide.model.window import Session
 from eventide.wording import words
 
@@ -89,6 +89,7 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
     for aggregation in pipeline.aggregations:
         _refuse_words(aggregation, first)
+        _refuse_unordered(aggregation, first)
         _check_keys(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
 
@@ -96,7 +97,7 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
 def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
     """Texts, times and nested values have no sum; found here, not by the first row."""
     for name, what in aggregation.aggregates:
-        if not KINDS[what.kind].numbers or what.column is None:
+        if not kind_of(what.kind).numbers or what.column is None:
             continue
         kind = kinds[what.column]
         if not (kind.is_numeric() or kind == pl.Boolean()):
@@ -104,6 +105,18 @@ def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> No
             raise DefinitionError(
                 f"{name}={words(what)}: the column {what.column!r} is {kind}, which has no {what.kind}. Columns with numbers: {able or 'none'}. "
                 "A transform or a map can make a number of it."
+            )
+
+
+def _refuse_unordered(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+    """Nested values have no order by which one of them could lead."""
+    for name, what in aggregation.aggregates:
+        ordered = kind_of(what.kind).ordered
+        column = None if ordered is None else ordered(what)
+        if column is not None and kinds[column].is_nested():
+            raise DefinitionError(
+                f"{name}={words(what)}: the column {column!r} is {kinds[column]}, and nested values have no order. Name a column with plain "
+                "values; a transform or a map can make one."
             )
 
 
