@@ -88,10 +88,10 @@ def messages(length: int, last: str) -> str:
     ],
 )
 def test_types_used_twice_by_types_used_twice_take_no_exponential_time(kind: str, old: str, new: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     reasons = check(parse(kind, new), parse(kind, old))
     assert 1 <= len(reasons) <= 500
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_types_used_twice_by_types_used_twice_take_no_exponential_time(kind: str
     ],
 )
 def test_deep_nesting_is_refused_in_words(kind: str, text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidSchema):
         parse(kind, text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_nesting_that_anyone_would_write_is_fine() -> None:
@@ -124,19 +124,19 @@ def test_huge_unions_are_compared_in_bounded_time() -> None:
     one, other = (parse("AVRO", json.dumps(given)) for given in (branches, branches[::-1]))
     alternatives = [{"type": "object", "properties": {f"p{i}": {"type": "integer"}}} for i in range(1_000)]
     left, right = (parse("JSON", json.dumps({"oneOf": given})) for given in (alternatives, alternatives[1:]))
-    started = time.perf_counter()
+    started = time.process_time()
     assert check(one, other) == []
     assert [reason.kind for reason in check(right, left)] == ["SUM_TYPE_NARROWED"]
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_pattern_that_blows_up_does_not_hold_the_comparison() -> None:
     name = "a" * 40 + "!"
     old = {"type": "object", "patternProperties": {"^(a+)+$": {"type": "string"}}, "additionalProperties": False}
     new = {**old, "properties": {name: {"type": "string"}}}
-    started = time.perf_counter()
+    started = time.process_time()
     assert check(parse("JSON", json.dumps(new)), parse("JSON", json.dumps(old))) == []
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_thousand_versions_are_checked_in_a_blink() -> None:
@@ -146,6 +146,6 @@ def test_a_thousand_versions_are_checked_in_a_blink() -> None:
         return parse("AVRO", json.dumps({"type": "record", "name": "R", "fields": fields}))
 
     versions = [version(i % 20) for i in range(1_000)]
-    started = time.perf_counter()
+    started = time.process_time()
     assert check_level("BACKWARD_TRANSITIVE", version(21), versions) == []
-    assert time.perf_counter() - started < 0.5  # about 10 ms where nothing else runs
+    assert time.process_time() - started < 0.5  # about 10 ms where nothing else runs
