@@ -11,7 +11,11 @@ import polars as pl
 import pytest
 
 import eventide as ev
+from eventide.engine.batch.read import BatchScan
+from eventide.engine.feeds.files import FileFeed
+from eventide.engine.spark_notes import FileLog, Noted, TakenFile
 
+NO_SPARK: Any = None
 SECOND = 1_000_000
 BASE = 1_760_000_000 * SECOND
 SCHEMA = "at timestamp, arrived timestamp, bank string, paise bigint, share double"
@@ -164,3 +168,19 @@ def test_the_texts_of_a_csv_file_become_what_they_say(tmp_path: Path) -> None:
     assert [str(value) for value in chunk["paid"].to_list()] == ["1.50", "None", "None"]
     assert chunk["local"].null_count() == 1
     assert [reason is None for reason in chunk["__dead"].to_list()] == [True, True, False]
+
+
+def test_the_files_of_a_batch_are_known_without_a_job_of_spark(spark: Any, tmp_path: Path) -> None:
+    """By Spark's own note of them, and by a look at each: what its listing took, whatever a file is by now."""
+    names = ("kept", "touched", "empty", "gone")
+    for name in names:
+        write(rows(0, 2), tmp_path / f"{name}.json", "json", 0)
+    (tmp_path / "empty.json").write_bytes(b"")
+    (tmp_path / "gone.json").unlink()
+    os.utime(tmp_path / "touched.json", (2_000, 2_000))
+    noted = FileLog(NO_SPARK, "", {0: [TakenFile(f"file://{tmp_path}/{name}.json", 7) for name in names]}, 0)
+    scan = BatchScan(NO_SPARK, NO_SPARK, [FileFeed.open(spark, 0, source(tmp_path, "json"))], NO_SPARK, ())
+    landed = scan.landed(NO_SPARK, {0: Noted({"logOffset": 0}, {}, noted)})[0]
+    assert {Path(file.path).stem: (file.modified, file.size > 0, file.fault) for file in landed} == {
+        "empty": (7, False, None), "gone": (7, False, "it is gone"), "kept": (7, True, None), "touched": (7, True, None),
+    }  # fmt: skip

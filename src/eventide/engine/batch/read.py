@@ -65,11 +65,12 @@ class BatchScan:
     def landed(self, frame: DataFrame, notes: dict[int, Noted]) -> Landed:
         """The files that a batch consists of, as they are now; those that Spark took and that are gone since are among them."""
         feeds = [feed for feed in self.feeds if feed.gives_paths]
-        if not feeds or PATH not in frame.columns:
-            return {}
         shown: dict[int, list[tuple[str, int, int]]] = {feed.index: [] for feed in feeds}
-        for row in frame.where(f"{PATH} IS NOT NULL").select(SOURCE, PATH, MODIFIED, SIZE).collect():
-            shown[row[SOURCE]].append((row[PATH], row[MODIFIED], row[SIZE]))
+        if unseen := ", ".join(str(feed.index) for feed in feeds if not feed.sees_files):
+            for row in (
+                frame.where(f"{PATH} IS NOT NULL AND {SOURCE} IN ({unseen})").select(SOURCE, PATH, MODIFIED, SIZE).collect()
+            ):
+                shown[row[SOURCE]].append((row[PATH], row[MODIFIED], row[SIZE]))
         return {feed.index: feed.landed(shown[feed.index], notes[feed.index]) for feed in feeds}
 
     def _scan_rows(self, frame: DataFrame, number: int, clock: int, ledger: Ledger, landed: Landed) -> list[LaneAccount]:

@@ -83,6 +83,11 @@ class Feed(ABC):
         return False
 
     @property
+    def sees_files(self) -> bool:
+        """Whether it can look at its files by itself; where not, Spark shows them, at the cost of a job in each batch."""
+        return False
+
+    @property
     def takes_columns(self) -> bool:
         """Whether columns that nobody needs can be left where they are; a record that is decoded is decoded whole."""
         return False

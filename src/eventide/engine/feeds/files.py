@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pyarrow.fs import FileType
+from pyarrow.fs import FileInfo, FileType
 
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Feed, Reach, arrow_kinds, reading_of, times_of
@@ -92,6 +92,11 @@ class FileFeed(Feed):
         return False
 
     @property
+    def sees_files(self) -> bool:
+        """Where workers can open them, so can we."""
+        return self.openable
+
+    @property
     def takes_columns(self) -> bool:
         """Parquet keeps its columns apart."""
         return self.source.format == "parquet"
@@ -143,11 +148,11 @@ class FileFeed(Feed):
         return rows_of_files(spark, self, self.listed())
 
     def landed(self, shown: Iterable[tuple[str, int, int]], noted: Noted) -> list[LandedFile]:
-        """What Spark shows of a batch, and what it took into it and does not show: files that are empty, or were removed since."""
+        """What Spark took into a batch, by its own note of it; where only Spark sees the files, those that it does not show are empty, or gone."""
         found = [self._landed(*facts) for facts in shown]
         there = {file.path for file in found}
         taken = [self._landed(file.path, file.modified, -1) for file in noted.taken]
-        found += [self._asked(file) for file in taken if file.path not in there]
+        found += self._asked([file for file in taken if file.path not in there])
         return in_order(found)
 
     def lanes_in_worker(self, files: list[LandedFile], reading: Reading) -> dict[LaneId, LaneFiles]:
@@ -173,14 +178,12 @@ class FileFeed(Feed):
         local = path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
         return LandedFile(local, modified, lane_of(local, self.source.path, self.source.lane), size)
 
-    def _asked(self, file: LandedFile) -> LandedFile:
+    def _asked(self, taken: list[LandedFile]) -> list[LandedFile]:
+        """Files as they are now, looked at together: in an object store each is a request."""
         if not self.openable:
-            return replace(file, fault="it is empty, or gone")
-        files, inner = file_system(file.path)
-        info = files.get_file_info(inner)
-        if info.type == FileType.Unknown:
-            return replace(file, fault="it is no file, but a pipe, a socket or a device")
-        return replace(file, fault="it is gone") if info.size is None else replace(file, size=info.size)
+            return [replace(file, fault="it is empty, or gone") for file in taken]
+        found = file_system(self.source.path)[0].get_file_info([file_system(file.path)[1] for file in taken])
+        return [_as_found(file, info) for file, info in zip(taken, found, strict=True)]
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
         """A lane is at its end when every file of it that is listed has been read.
@@ -261,6 +264,12 @@ class FileFeed(Feed):
         """By Spark's log; a file that was removed before Spark saw it is none that could be read."""
         unread = seen - {below(file.path, self.source.path) for file in noted.taken_since(-1)}
         return not unread or unread.isdisjoint(self.in_sight())
+
+
+def _as_found(file: LandedFile, info: FileInfo) -> LandedFile:
+    if info.type == FileType.Unknown:
+        return replace(file, fault="it is no file, but a pipe, a socket or a device")
+    return replace(file, fault="it is gone") if info.size is None else replace(file, size=info.size)
 
 
 def _refuse_missing(source: FileSource) -> None:
