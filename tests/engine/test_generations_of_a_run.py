@@ -18,6 +18,7 @@ from landing import START
 from listening import Listener
 
 import eventide as ev
+from eventide.engine.backfill import without_sinks
 from eventide.engine.restart import start_over
 from eventide.engine.run import Run
 from eventide.engine.supersede import Superseding
@@ -522,3 +523,56 @@ def test_a_sink_that_cannot_be_closed_does_not_keep_the_state(live: Generations,
     with pytest.raises(OSError, match="the disk is gone"):
         live.run.close()
     assert live.open().generation == 0
+
+
+class Viewed(Generations):
+    """Only results of at least so much are shown."""
+
+    least = 1
+
+    def pipeline(self, **_: Any) -> ev.Pipeline:
+        payments = ev.files(
+            "payments", str(self.root / "in"), event_time="ts", arrival="at", lane="directory", watermark=ev.bounded("0 s")
+        )
+        shown = payments.window(self.window, by="bank").agg(total=ev.sum("paise")).where(f"total >= {self.least}")
+        told, base = ev.function(self.heard, keyed=True), ev.sqlite(str(self.root / "out.db"))
+        outputs = (shown.to(name, sink, late=ev.accumulate("20 s")) for name, sink in (("out", base), ("told", told)))
+        return ev.Pipeline("bad", *outputs, state=str(self.root / "state"), buckets=2)
+
+    def shown(self) -> list[int]:
+        assert self.table() == self.heard.totals()
+        return sorted(self.table().values())
+
+
+@pytest.mark.parametrize("window", [ev.tumbling("10 s"), ev.session("5 s")])
+@pytest.mark.parametrize("least", [2, 3, 100])
+def test_what_a_changed_view_no_longer_shows_is_withdrawn_wherever_it_stands(tmp_path: Path, window: Any, least: int) -> None:
+    """Also before the first result that is shown, and where none is: the windows were read, and hold nothing to be seen."""
+    feeding = Viewed(tmp_path)
+    feeding.window = window
+    feeding.land("a", *seconds(1, 12, 13, 23, 24, 25, 41))
+    feeding.open()
+    feeding.caught_up()
+    assert feeding.shown() == [1, 2, 3]
+    feeding.least = least
+    feeding.again()
+    feeding.caught_up()
+    assert feeding.shown() == [total for total in (1, 2, 3) if total >= least]
+
+
+def test_a_delivered_backfill_withdraws_what_its_view_shows_nothing_of(tmp_path: Path) -> None:
+    feeding = Viewed(tmp_path)
+    feeding.land("a", *seconds(1, 12, 13, 23, 24, 25, 71))
+    feeding.open()
+    feeding.caught_up()
+    feeding.run.close()
+    feeding.least = 3
+    superseding = Superseding.of(feeding.pipeline(), from_archive=False)
+    again = replace(feeding.pipeline(), outputs=without_sinks(feeding.pipeline().outputs), state=str(tmp_path / "history"))
+    run = Run(again, Here(), str(tmp_path / "history"), clock=lambda: feeding.now, numbered=superseding.take)
+    run.open()
+    listed = [(str(p), p.stat().st_mtime_ns // 1000) for p in (tmp_path / "in").rglob("*.parquet")]
+    run.batch(Listed(listed), 0, drain=True)
+    superseding.deliver(run)
+    run.close()
+    assert feeding.shown() == [3]

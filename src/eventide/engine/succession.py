@@ -65,12 +65,12 @@ class Succession:
             check()
             delivery = deliverer.facts(name, result, clock)
             files = [*committed_files(self.store, f"panes/{name}", _before(ledger)), *result.panes[name]]
-            own = Results(self.store, tuple(files), outlet.shape)
+            own = Results(self.store, tuple(files), outlet.shape, looked_from=ledger.looked_from.get(name))
             if outlet.withheld:
                 self._replace(outlet, own, delivery)
                 ledger.settled.append(name)
             elif (
-                ledger.outputs[name]["panes"]
+                (ledger.outputs[name]["panes"] or own.looked_from is not None)
                 and self._due(outlet.output, ledger)
                 and not self._withdraw(outlet, own, delivery, whole)
             ):

@@ -67,7 +67,7 @@ class Superseding:
                 continue
             final = None if mark == MAX_TIME else plus(mark, -output.late.allowed)
             files = tuple(committed_files(run.store, f"panes/{output.name}", run.ledger))
-            own = Results(run.store, files, run.shapes[output.name], final)
+            own = Results(run.store, files, run.shapes[output.name], final, looked_from=run.ledger.looked_from.get(output.name))
             delivery = Delivery(self.pipeline.name, output.name, run.ledger.batch, run.last_clock, mark)
             self._deliver(output.sink, own, run.generation, delivery)
 

@@ -56,6 +56,8 @@ class Firing:
     """W when the output joined a run that had begun without it: windows that had closed by then have said nothing."""
     panes: list[pl.DataFrame] = field(default_factory=list)
     entries: list[pl.DataFrame] = field(default_factory=list)
+    looked_from: int | None = None
+    """Where a view holds results back: the start of the earliest window that it looked at, shown or not."""
     _corrects: bool = True
 
     def __post_init__(self) -> None:
@@ -260,6 +262,10 @@ class Firing:
 
     def _emit_filtered(self, both: pl.DataFrame, timing: str) -> None:
         """The same where results may be absent: what stands is withdrawn when its row is there no more, in every mode."""
+        window = self.shape.plan.window
+        assert isinstance(window, Sliding)
+        first = int(both[END].min()) - window.size  # type: ignore[arg-type]
+        self.looked_from = first if self.looked_from is None else min(self.looked_from, first)
         both = both.with_columns(
             pl.col(SEQUENCE).is_null().alias(PLAIN),
             pl.col(SEQUENCE).fill_null(-1),

@@ -76,6 +76,8 @@ class SessionFiring:
         self.counts: Counter[str] = Counter()
         self.causes: Counter[str] = Counter()
         self.panes: list[dict[str, Any]] = []
+        self.looked_from: int | None = None
+        """Where a view holds results back: the start of the earliest session that it looked at, shown or not."""
         self._filters = filters(output.view)
 
     def run(self, rows: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
@@ -317,6 +319,7 @@ class SessionFiring:
     def _say_or_withdraw(self, shot: Shot, values: dict[str, Any]) -> None:
         """The same where results may be absent: what stands is withdrawn when its row is there no more, and its sequence is used up."""
         session, there = shot.session, values.pop(THERE)
+        self.looked_from = shot.bounds[0] if self.looked_from is None else min(self.looked_from, shot.bounds[0])
         standing = [s for s in session.said if not s["withdrawn"]]
         here = next((s for s in session.said if (s["start"], s["end"]) == shot.bounds), None)
         if there and standing == [here] and same_values(standing[0]["values"], values):

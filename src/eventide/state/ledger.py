@@ -46,6 +46,8 @@ class Ledger:
     """Outputs that have taken the place of all that older generations held."""
     reads: dict[str, str] = field(default_factory=dict)
     """Which aggregation each output reads, where there are several."""
+    looked_from: dict[str, int] = field(default_factory=dict)
+    """For outputs whose view holds results back: the start of the earliest window that was looked at, shown or not."""
 
     def attempt_of(self, batch: int) -> str:
         """The attempt whose files a batch consists of.
@@ -59,6 +61,12 @@ class Ledger:
         """Note whose files a batch consists of."""
         if self.attempt_of(batch) != attempt:
             self.attempts.append((batch, attempt))
+
+    def look(self, output: str, starts: Iterable[int]) -> None:
+        """Note the windows that a batch has looked at under a view, by their starts."""
+        known = [self.looked_from[output]] if output in self.looked_from else []
+        if first := [*known, *starts]:
+            self.looked_from[output] = min(first)
 
     def carry(self, lane: LaneId) -> LaneCarry:
         """What the next reading of a lane goes on from.
@@ -99,6 +107,7 @@ class Ledger:
         fresh = [name for name in names if name not in self.outputs and self.batch >= 0]
         self.joined_at = {n: w for n, w in self.joined_at.items() if n in names} | dict.fromkeys(fresh, self.frontier.watermark)
         self.outputs = {name: self.outputs.get(name, Counter()) for name in names}
+        self.looked_from = {name: first for name, first in self.looked_from.items() if name in names}
         self.joined = {name: self.joined.get(name, judged[name]) for name in names}
 
     def to_json(self) -> dict[str, Any]:
@@ -122,6 +131,7 @@ class Ledger:
             "attempts": self.attempts,
             "settled": self.settled,
             "reads": self.reads,
+            "looked_from": self.looked_from,
         }
 
     @classmethod
@@ -145,6 +155,7 @@ class Ledger:
             attempts=[(first, attempt) for first, attempt in raw["attempts"]],
             settled=raw["settled"],
             reads=raw.get("reads", {}),
+            looked_from=raw.get("looked_from", {}),
         )
 
 

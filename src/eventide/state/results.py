@@ -37,6 +37,8 @@ class Results:
     """Only windows that end at or before it."""
     mixed: bool = False
     """Whether panes of one window may be in files of different names."""
+    looked_from: int | None = None
+    """The start of the earliest window that a view which holds results back has looked at: it may not have spoken of it."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for table in self._buckets():
@@ -67,10 +69,11 @@ class Results:
         return {str(window) for table in self._buckets() for window in table[column].to_pylist()}
 
     def first_start(self) -> int | None:
-        """The start of the earliest window that was spoken of."""
+        """The start of the earliest window that was looked at: one that a view shows nothing of is known to be empty there."""
         column = self.shape.meta("window_start")
         starts: list[Any] = [
-            pa.compute.min(table[column].cast(pa.timestamp("us")).cast(pa.int64())).as_py() for table in self._buckets()
+            self.looked_from,
+            *(pa.compute.min(table[column].cast(pa.timestamp("us")).cast(pa.int64())).as_py() for table in self._buckets()),
         ]
         return min((start for start in starts if start is not None), default=None)
 

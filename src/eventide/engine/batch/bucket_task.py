@@ -89,6 +89,8 @@ class BucketAccount:
     """Which of several aggregations was settled."""
     audited: list[str] = field(default_factory=list)
     """Files of the rows that went on, where they are an output themselves."""
+    looked_from: dict[str, int] = field(default_factory=dict)
+    """For outputs whose view holds results back: the start of the earliest window that was looked at, shown or not."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -187,8 +189,13 @@ class Settling:
         for index, output in enumerate(self.shape.plan.outputs):
             firing = Firing(self.shape, output, self.batch.moment, said[index], self.batch.joined.get(output.name))
             firing.run(stored, late)
+            self._look(output, firing)
             self._write_panes(index, firing)
             self._add(PartKind.SAID, firing.new_entries(), END, output=output.name)
+
+    def _look(self, output: OutputPlan, firing: Firing | SessionFiring) -> None:
+        if firing.looked_from is not None:
+            self.account.looked_from[output.name] = firing.looked_from
 
     def _write_panes(self, index: int, firing: Firing) -> None:
         window = self.shape.plan.window
@@ -268,6 +275,7 @@ class Settling:
             if rows.is_empty() and state.is_empty():
                 continue
             self._add(PartKind.SESSIONS, firing.run(rows, state), END, output=output.name)
+            self._look(output, firing)
             self.account.dropped += parts
             rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
             self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}

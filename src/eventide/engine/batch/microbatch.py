@@ -197,6 +197,7 @@ class Engine:
                 counts.update(account.counts[index])
             counts.update(on_time=pairs, rows_on_time=sure)
             counts.update(panes=sum(n for a in settled for name, _, n in a.panes if name == output.name))
+            ledger.look(output.name, [a.looked_from[output.name] for a in settled if output.name in a.looked_from])
         judged = {"judged": sum(a.judged for a in settled), "pairs": pairs + sum(a.pairs for a in settled)}
         ledger.rows.update({shape.counter(what): number for what, number in judged.items()})
 
