@@ -98,6 +98,20 @@ def test_a_second_aggregation_over_existing_state_is_refused_by_name(tmp_path: P
         feeding.open(feeding.several())
 
 
+def test_a_new_output_may_allow_only_what_its_own_aggregation_was_kept_for(tmp_path: Path) -> None:
+    """Another one's minute keeps nothing of the tens: windows that are gone would come back with their late rows alone."""
+    feeding = Sensors(tmp_path)
+    run_through(feeding, feeding.several())
+
+    def allowing(lateness: str) -> Any:
+        return lambda stream: (
+            stream.window(ev.tumbling("10 s"), by="bank").agg(n=ev.count()).to("more", late=ev.accumulate(lateness))
+        )
+
+    with pytest.raises(DefinitionChanged, match=r"'more' allows 1 minute of lateness, and the state was kept for 0 seconds"):
+        feeding.open(feeding.several(allowing("1 minute")))
+
+
 def test_outputs_may_be_written_in_another_order(tmp_path: Path) -> None:
     feeding = Sensors(tmp_path)
     run_through(feeding, feeding.several())
@@ -107,6 +121,26 @@ def test_outputs_may_be_written_in_another_order(tmp_path: Path) -> None:
     feeding.batch("x")
     feeding.run.close()
     assert feeding.table("out", "bank, n")[-1] == ("b", 1) and feeding.run.ledger.rows["in"] == 7
+
+
+def test_what_is_told_of_the_first_aggregation_stays_with_it_in_any_order(tmp_path: Path) -> None:
+    """The row at 16 s is late for its ten seconds, and not for its session."""
+    feeding = Sensors(tmp_path)
+    feeding.land("x", (14, 14, "a", 1), (20, 20, "a", 1))
+    pipe = feeding.several()
+    feeding.open(pipe)
+    feeding.batch("x")
+    feeding.run.close()
+    feeding.open(replace(pipe, outputs=pipe.outputs[::-1]))
+    feeding.land("x", (16, 21, "a", 1))
+    feeding.batch("x")
+    feeding.run.close()
+    assert feeding.run.ledger.by_source["0"]["late"] == 1
+
+
+def test_events_are_not_called_as_other_rows_of_the_pipeline_are(tmp_path: Path) -> None:
+    with pytest.raises(ev.DefinitionError, match=r"'sums_late'.*would be taken for the first come again, and lost"):
+        Sensors(tmp_path).several(lambda stream: stream.to("sums_late"))
 
 
 def test_aggregations_over_other_streams_are_refused_where_they_are_written(tmp_path: Path) -> None:

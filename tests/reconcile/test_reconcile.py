@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import eventide as ev
-from eventide.reconcile import reconcile
+from eventide.reconcile import features, reconcile
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED, Line, Report
 from eventide.tuning.tune import tune
 
@@ -244,6 +244,17 @@ def test_a_key_called_op_and_aggregates_that_are_estimates(spark, tmp_path):
     assert corrected and all(rows > 0 for _, rows in corrected)
     reconcile(pipeline, spark=spark)
     assert query(tmp_path, "select window_id, rows from upi_corrections order by 1") == corrected
+
+
+def test_an_output_under_a_view_is_refused_and_told_what_to_do_instead(tmp_path):
+    """Results that `where` holds back would be taken for results that are missing."""
+    payments = ev.files("p", str(tmp_path), schema="ts timestamp, paise bigint", event_time="ts", watermark=ev.bounded("0 s"))
+    shown = payments.window(ev.tumbling("1 minute")).agg(n=ev.count()).where("n > 2")
+    pipe = ev.Pipeline("view", shown.to("big", late=ev.accumulate("5 s")), state=str(tmp_path / "state"))
+    with pytest.raises(ev.DefinitionError, match=r"'big' shows its results under a view \(where\(\"n\" > 2\)\)"):
+        reconcile(pipe)
+    with pytest.raises(ev.DefinitionError, match=r"under a view.*backfill\(deliver=True\)"):
+        features(pipe, None)
 
 
 def test_sessions_are_refused_and_told_what_to_do_instead(spark, tmp_path):

@@ -36,3 +36,17 @@ def test_windows_by_arrival_keep_their_watermark() -> None:
 def test_other_watermarks_get_the_measured_bound() -> None:
     (line, _) = lines_for(ev.ascending(), "at")
     assert line.startswith('watermark=ev.bounded("7 seconds"),  # p: takes effect') and line.endswith("instead of ascending()")
+
+
+def test_an_output_over_other_windows_is_told_that_nothing_is_said_of_it() -> None:
+    """The rows that ten seconds refuse are not those that an hour refuses."""
+    clicks = ev.files("p", "/in", schema="at timestamp", event_time="at", watermark=ev.bounded("7 seconds"))
+    tens, hours = (clicks.window(ev.tumbling(size)).agg(n=ev.count()) for size in ("10 seconds", "1 hour"))
+    outputs = tens.to("tens", late=ev.drop()), hours.to("hours", late=ev.accumulate("5 minutes"))
+    tuning = tuning_of(ev.Pipeline("p", *outputs, state="/state"))
+    tuning.idle = lambda: [("p", SimpleNamespace(longest=0))]
+    tuning.answer = SimpleNamespace(question=SimpleNamespace(window=tens.window))
+    assert [" ".join(line.split()) for line in advice(tuning)[1:]] == [
+        "late=ev.drop(), # tens: as it is; 3 rows of this history would be dropped",
+        'late=ev.accumulate("5 minutes"), # hours: as it is; it reads tumbling("1 hour"), which this says nothing of: ask for that window',
+    ]

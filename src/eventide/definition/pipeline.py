@@ -59,6 +59,13 @@ class Pipeline:
         for name in names:
             if names.count(name) > 1:
                 raise DefinitionError(f"pipeline {self.name!r} has two outputs called {name!r}; give each its own name.")
+        logs = {f"{self.name}_dead_letters", *(f"{o.name}_late" for o in self.outputs if o.late.refused is not None)}
+        for audit in self.audits:
+            if audit.name in logs:
+                raise DefinitionError(
+                    f"the events of pipeline {self.name!r} are called {audit.name!r}, as other rows of it are called in sinks: in one table the "
+                    "second of two equal places would be taken for the first come again, and lost. Give them another name."
+                )
         read = {**{o.name: o.aggregation.stream for o in self.outputs}, **{audit.name: audit.stream for audit in self.audits}}
         for name, stream in read.items():
             if stream != self.stream:

@@ -181,12 +181,12 @@ def _of_kept_facts(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
 
 
 def _of_outputs(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
-    kept = {0, *(facts["allowed"] for facts in stored["outputs"].values())}
-    widest = max(kept)
     wrong = []
     for name, facts in mine["outputs"].items():
         if name in stored["outputs"]:
             continue
+        kept = _kept_for(stored, facts["aggregation"])
+        widest = max(kept)
         if name in stored["left"]:
             wrong.append(
                 f"The output {name!r} left after batch {stored['left'][name]} and comes back: what it had said is forgotten here, so that "
@@ -203,6 +203,11 @@ def _of_outputs(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
                 f"only by {', '.join(map(show_duration, sorted(kept)))}. Allow one of these."
             )
     return wrong
+
+
+def _kept_for(stored: dict[str, Any], aggregation: str) -> set[int]:
+    """The latenesses by which the state tells rows of an aggregation apart: those of the outputs that read it."""
+    return {0, *(o["allowed"] for o in stored["outputs"].values() if o.get("aggregation", aggregation) == aggregation)}
 
 
 def _aggregations(stored: dict[str, Any]) -> dict[str, str]:

@@ -161,8 +161,10 @@ class Run:
         return {**begun, **asked, "lost": lost, "shapes": noted_shapes(self.shapes), "began": self.clock()}
 
     def _shape(self, facts: dict[str, Any]) -> BoundPlan:
-        definition = self.pipeline
+        definition, named = self.pipeline, facts["aggregations"]
         sources = definition.sources
+        # By their names in the state: what is told of the first alone must not go over to another when outputs are written in another order.
+        ordered = sorted(definition.aggregations, key=lambda aggregation: named[signature_of(aggregation)])
         first, *others = (
             BoundPlan(
                 self._plan(facts, aggregation),
@@ -171,13 +173,13 @@ class Run:
                 facts["buckets"],
                 tuple(s.max_ahead for s in sources),
                 tuple(s.max_skew for s in sources),
-                witnesses_of(definition, self.store, facts["generation"]),
+                witnesses_of(definition, self.store, facts["generation"], ordered[0].window),
                 any(output.late.refused is not None for output in definition.outputs),
                 computed_with(definition),
                 bool(definition.audits),
-                facts["aggregations"][signature_of(aggregation)],
+                named[signature_of(aggregation)],
             )
-            for aggregation in definition.aggregations
+            for aggregation in ordered
         )
         return replace(first, beside=tuple(others))
 

@@ -64,13 +64,13 @@ class All(Witness):
             witness.forget()
 
 
-def witnesses_of(pipeline: Pipeline, store: Store, generation: int) -> RunWitnesses | None:
-    """Those that a pipeline asks for, if it asks for any."""
+def witnesses_of(pipeline: Pipeline, store: Store, generation: int, window: Window) -> RunWitnesses | None:
+    """Those that a pipeline asks for, if it asks for any; of several windows, `window` is that by which lateness is measured."""
     audits = bool(pipeline.audits) and not pipeline.stream.dedupe_keys
     if pipeline.archive is None and pipeline.measure is None and not audits:
         return None
     names = tuple(source.name for source in pipeline.sources)
-    return RunWitnesses(store, pipeline.aggregation.window, names, pipeline.archive, pipeline.measure, generation, audits)
+    return RunWitnesses(store, window, names, pipeline.archive, pipeline.measure, generation, audits)
 
 
 def settle(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:

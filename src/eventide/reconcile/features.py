@@ -8,7 +8,7 @@ from eventide.definition.output import Output
 from eventide.pipeline import Pipeline
 from eventide.reconcile.compare import quoted
 from eventide.reconcile.reconcile import closed_upto
-from eventide.reconcile.replay import COMPLETE, ours, replay_archive, standing
+from eventide.reconcile.replay import COMPLETE, ours, refuse_view, replay_archive, standing
 
 ARCHIVE = "archive"
 
@@ -23,6 +23,7 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
 
     fast = pipeline.output(served)
     pipeline = pipeline.around(fast)
+    refuse_view(fast)
     mark = closed_upto(pipeline)
     values = [name for name, _ in fast.aggregation.aggregates]
     on = ["window_start", "window_end", *fast.aggregation.keys]
@@ -31,6 +32,7 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
         last = replay_archive(pipeline, fast, spark).last(COMPLETE).alias("t")
     else:
         slow = pipeline.output(trained) if trained else fast
+        refuse_view(slow)
         last = standing(pipeline.panes(spark, slow.name), slow).alias("t")
     same = F.lit(True)
     for name in on:

@@ -19,7 +19,7 @@ from eventide.pipeline import Pipeline
 from eventide.reconcile import compare, split
 from eventide.reconcile.compare import PERIODS, Scope, adds, folds
 from eventide.reconcile.corrections import CorrectionsTable, Hook
-from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, replay_archive, replay_rows, standing
+from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, refuse_view, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
 from eventide.state.archive import archived_files
@@ -66,8 +66,8 @@ def reconcile(
     """
     chosen = pipeline.output(output)
     pipeline = pipeline.around(chosen)
-    session = session_for(pipeline, spark)
     _check(pipeline, chosen, by)
+    session = session_for(pipeline, spark)
     # Up to the horizon windows are final.
     horizon, batch = plus(closed_upto(pipeline), -chosen.late.allowed), _last(pipeline).batch
     scope = Scope(horizon, _day(since, 0), _day(until, -1))
@@ -100,6 +100,7 @@ def reconcile(
 def _check(pipeline: Pipeline, output: Output, by: str) -> None:
     if by != "window" and by not in PERIODS:
         raise DefinitionError(f"corrections by {by!r}; they may be by window, {', '.join(PERIODS)}.")
+    refuse_view(output)
     if not isinstance(pipeline.aggregation.window, Sliding):
         raise DefinitionError(
             "sessions cannot be corrected one by one: a late row may join two into one. pipeline.backfill(deliver=True) computes them again "

@@ -14,6 +14,7 @@ from eventide.engine.run import Run
 from eventide.errors import DefinitionError, letting_go
 from eventide.model import aggregate
 from eventide.model.policy import Divert, LatePolicy
+from eventide.model.view import WHOLE
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
@@ -92,6 +93,15 @@ def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, sp
     with letting_go(run.close):
         run.batch(united([feed.frame(spark) for feed in run.feeds]), 0, drain=True)
         return Replay(again, spark, dict(run.ledger.rows))
+
+
+def refuse_view(output: Output) -> None:
+    """What a view shows of a result does not say what the result was: there is nothing to set a correction beside."""
+    if output.view != WHOLE:
+        raise DefinitionError(
+            f"output {output.name!r} shows its results under a view ({output.view}), which does not say what they were: those that it holds back "
+            "would be taken for missing ones. Name an output that shows all of them, or compute them again: pipeline.backfill(deliver=True)."
+        )
 
 
 def standing(panes: Any, output: Output) -> Any:

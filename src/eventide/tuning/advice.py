@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.settings import FREE, RULES
 from eventide.model.policy import LatePolicy
@@ -54,6 +55,10 @@ def _policies(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """An output whose results never move stays so; how much that costs is said. What the others allow is measured."""
     for output in pipeline.outputs:
         policy = output.late
+        if _is_beside(tuning, output):
+            asked = f"it reads {words(output.aggregation.window)}, which this says nothing of: ask for that window"
+            yield f"late=ev.{words(policy)},", f"{output.name}: {AS_IT_IS}; {asked}"
+            continue
         if policy.name in ("drop", "divert"):
             late = tuning.point(tuning.bound).refused
             where = "diverted" if policy.refused else "dropped"
@@ -65,6 +70,13 @@ def _policies(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
             f"{output.name}: {_effect(output, 'late', policy, wanted)}"
             + ("" if tuning.allowed else "; this history needs none of it"),
         )
+
+
+def _is_beside(tuning: Tuning, output: Output) -> bool:
+    """Whether an output reads other windows than those that were asked about, where another output reads these."""
+    assert tuning.pipeline is not None
+    windows = {o.aggregation.window for o in tuning.pipeline.outputs}
+    return len(windows) > 1 and tuning.answer.question.window in windows - {output.aggregation.window}
 
 
 def _effect(part: Any, setting: str, was: Any, wanted: Any) -> str:
