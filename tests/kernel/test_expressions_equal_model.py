@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from eventide.errors import DefinitionError
 from eventide.kernel import expression as kernel
+from eventide.kernel.columns import END
+from eventide.kernel.view import shown
 from eventide.model.expression import Call, Column, Literal, Node, col, evaluate, expression, lit
 from eventide.model.expression import holds as holds_by_the_model
+from eventide.model.view import View
 
 EXAMPLES = settings(
     max_examples=int(os.environ.get("EVENTIDE_EXAMPLES", "300")), deadline=None, suppress_health_check=list(HealthCheck)
@@ -167,3 +170,27 @@ def test_a_quotient_is_the_nearest_float_also_by_a_single_value() -> None:
     for by in (1000, 7, 3.3):
         value = kernel.compiled(expression(f"a / {by}"), kernel.columns(frame.schema)).value
         assert frame.select(value.alias("x"))["x"].to_list() == [a / by for a in range(1, 2_000)]
+
+
+def test_whole_numbers_beyond_int64_are_compared_as_the_numbers_that_they_are() -> None:
+    """Files may have unsigned columns: what int64 cannot hold stopped the run."""
+    rows = [{"u": 2**64 - 1, "i": 2**63 - 1, "f": 2.0**63}, {"u": 5, "i": 5, "f": 5.5}, {"u": None, "i": 1, "f": 1.0}]
+    frame = pl.DataFrame(rows, schema={"u": pl.UInt64(), "i": pl.Int64(), "f": pl.Float64()})
+    for text in ("u > i", "u = i", "u > f", "u >= 5", "u = u", "u < 1.5", "u IN (5, i)", "LEAST(u, u) > 7"):
+        node = expression(text)
+        assert kernel.holds(text, frame).to_list() == [holds_by_the_model(node, row) for row in rows], text
+
+
+def test_a_decimal_with_more_digits_after_its_point_than_a_column_can_have_is_null() -> None:
+    schema = {"a": pl.Decimal(38, 20), "b": pl.Decimal(38, 30)}
+    frame = pl.DataFrame({"a": [Decimal("1e-20"), Decimal("2")], "b": [Decimal("1e-30"), Decimal("0.25")]}, schema=schema)
+    made = kernel.compiled(expression("a * b"), kernel.columns(frame.schema))
+    assert frame.select(made.value.alias("x"))["x"].to_list() == [None, Decimal("0.5")]
+
+
+def test_a_view_shows_one_zero() -> None:
+    """As results without a view do: what equals it stands there as it is."""
+    view = View().select(turned="f * -1")
+    frame = pl.DataFrame({"f": [0.0, 2.0], END: [10, 20]})
+    turned = shown(view, [], ["f"], frame.schema, pl.col(END) - 10).of(frame, ["f"])["turned"]
+    assert [str(value) for value in turned.to_list()] == ["0.0", "-2.0"]

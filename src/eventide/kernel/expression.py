@@ -109,7 +109,8 @@ def _held(answer: Any, kind: pl.DataType) -> Any:
     """An answer that a column of its type can hold, or null."""
     if answer is None or not isinstance(kind, pl.Decimal):
         return answer
-    return answer if abs(int(answer.scaleb(kind.scale, _EXACT))) < 10**_DIGITS else None
+    counted = answer.scaleb(kind.scale, _EXACT)
+    return answer if counted == counted.to_integral_value() and abs(counted) < 10**_DIGITS else None
 
 
 # --- truth
@@ -139,10 +140,10 @@ def _compared(operator: str, compare: _Compare) -> Callable[[Value, Value], Valu
     def over(one: Value, other: Value) -> Value:
         if pl.Null() in (one.kind, other.kind) or not ((one.is_number and other.is_number) or _alike(one.kind, other.kind)):
             return _nothing(pl.Boolean())
-        if (_plain(one.kind) and _plain(other.kind)) or (one.kind == other.kind and not one.kind.is_nested()):
-            return Value(
-                _compared_numbers(one, other, compare) if one.is_number else compare(one.value, other.value), pl.Boolean()
-            )
+        if one.kind == other.kind and not one.kind.is_nested():
+            return Value(compare(one.value, other.value), pl.Boolean())
+        if _fits(one.kind) and _fits(other.kind):
+            return Value(_compared_numbers(one, other, compare), pl.Boolean())
         return _by_the_model(operator, pl.Boolean(), one, other)
 
     return over
@@ -153,8 +154,9 @@ def _alike(one: pl.DataType, other: pl.DataType) -> bool:
     return one.base_type() == other.base_type()
 
 
-def _plain(kind: pl.DataType) -> bool:
-    return kind.is_integer() or kind.is_float() or kind in (pl.Boolean(), pl.String())
+def _fits(kind: pl.DataType) -> bool:
+    """Whether int64 or a float holds every value of a type."""
+    return kind.is_float() or kind in (pl.Int64(), pl.Int32(), pl.Int16(), pl.Int8(), pl.UInt32(), pl.UInt16(), pl.UInt8())
 
 
 def _compared_numbers(one: Value, other: Value, compare: _Compare) -> pl.Expr:
@@ -166,9 +168,7 @@ def _compared_numbers(one: Value, other: Value, compare: _Compare) -> pl.Expr:
 
 
 def _widest(one: Value) -> pl.Expr:
-    if one.kind.is_float():
-        return one.value.cast(pl.Float64)
-    return one.value if isinstance(one.kind, pl.Decimal) else one.value.cast(pl.Int64)
+    return one.value.cast(pl.Float64 if one.kind.is_float() else pl.Int64)
 
 
 def _order_beside(whole: pl.Expr, real: pl.Expr) -> pl.Expr:

@@ -11,6 +11,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import END
 from eventide.kernel.expression import Value, columns, compiled, condition
+from eventide.kernel.keys import one_of_equals
 from eventide.model.plan import OutputPlan
 from eventide.model.view import BOUNDS, View, Where
 
@@ -32,7 +33,8 @@ class Shown:
         if self.there is not None:
             shown.append(self.there.alias(THERE))
         kept = [name for name in results.columns if name not in instead_of]
-        return results.with_columns(shown).select([*kept, *self.columns, *([] if self.there is None else [THERE])])
+        whole = results.with_columns(shown).select([*kept, *self.columns, *([] if self.there is None else [THERE])])
+        return one_of_equals(whole, self.columns)
 
     def _where_there(self, value: pl.Expr) -> pl.Expr:
         return value if self.there is None else pl.when(self.there).then(value)
