@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from crash_driver import Here, Listed
+from crash_driver import Here, Listed, note
 from feeding import SECOND, Feeding, at
 from landing import START
 from listening import Listener
@@ -394,8 +394,9 @@ def backfilled(live: Generations, *rows: tuple[float, float, str, int], drain: b
     pipe = ev.Pipeline("bad", *outputs, state=str(history.root / "state"), buckets=1)
     run = Run(pipe, Here(), pipe.state or "", clock=lambda: live.now, numbered=superseding.take)
     run.open()
-    (file,) = (history.root / "in/a").iterdir()
-    run.batch(Listed([(str(file), START)]), 0, drain=drain)
+    listed = [(str(file), START) for file in (history.root / "in/a").iterdir()]
+    note(history.root / "state", 0, listed)
+    run.batch(Listed(listed), 0, drain=drain)
     superseding.deliver(run)
     run.close()
     return run.generation
@@ -572,6 +573,7 @@ def test_a_delivered_backfill_withdraws_what_its_view_shows_nothing_of(tmp_path:
     run = Run(again, Here(), str(tmp_path / "history"), clock=lambda: feeding.now, numbered=superseding.take)
     run.open()
     listed = [(str(p), p.stat().st_mtime_ns // 1000) for p in (tmp_path / "in").rglob("*.parquet")]
+    note(tmp_path / "history", 0, listed)
     run.batch(Listed(listed), 0, drain=True)
     superseding.deliver(run)
     run.close()
