@@ -138,19 +138,19 @@ def more(windows: Any) -> Any:
     )
 
 
-@tried(12)
+@tried(6)
 @given(more(grids))
 def test_leaders_and_conditions_over_windows_are_what_they_mean(case: Case) -> None:
     every_aggregate_is_what_it_means(with_more_columns(case))
 
 
-@tried(12)
+@tried(6)
 @given(more(sessions))
 def test_leaders_and_conditions_over_sessions_are_what_they_mean(case: Case) -> None:
     every_aggregate_is_what_it_means(with_more_columns(case))
 
 
-@tried(10)
+@tried(6)
 @given(
     cases(
         st.one_of(grids, sessions),

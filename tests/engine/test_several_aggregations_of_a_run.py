@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -61,8 +62,10 @@ def test_each_output_has_the_answers_of_a_pipeline_of_its_own(tmp_path: Path) ->
     assert len(found[0]) >= 3 and len(found[1]) >= 2
     assert both.table("audit", "ts, bank, paise, _offset")[0][1:] == ("a", 5, 0)
     assert [row[1:] for row in both.table("audit", "_offset, bank, paise")] == [(bank, paise) for _, _, bank, paise in ROWS]
-    shown, sound = where_rows_went(both.several(), both.run.ledger)
-    assert sound and "6 in" in shown
+    shown, sound = where_rows_went(both.several(audit(both.root)), both.run.ledger)
+    assert sound and "6 in" in shown and re.search(r"audit +6 events", shown)
+    first, second = (both.run.ledger.late_from(0, name) for name in ("", "1"))
+    assert (first, second) == tuple(one.run.ledger.late_from(0, "") for one in (tens, sums))
 
 
 def test_events_of_which_duplicates_are_taken_out_are_told_once(tmp_path: Path) -> None:

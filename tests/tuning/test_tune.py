@@ -97,3 +97,25 @@ def test_lines_fit_the_policies_of_the_pipeline_and_say_what_they_need(spark, de
         "clicks", clicks.to("sums", late=ev.accumulate(timedelta(microseconds=tuning.allowed))), state=str(tmp_path / "s")
     )
     assert tune(same, spark=spark).lines()[-1].endswith("# sums: as it is")
+
+
+def test_of_several_windows_those_of_the_output_that_is_named_are_asked_for(spark, delayed, tmp_path):
+    clicks = source(delayed)
+    short = clicks.window(ev.tumbling("10 s")).agg(n=ev.count()).to("board", late=ev.drop())
+    long = clicks.window(ev.tumbling("1 minute")).agg(n=ev.count()).to("minutes", late=ev.drop())
+    pipeline = ev.Pipeline("clicks", short, long, state=str(tmp_path / "s"))
+    first, second = tune(pipeline, spark=spark), tune(pipeline, spark=spark, output="minutes")
+    assert (first.output, second.output) == ("board", "minutes")
+    assert second.answer.question.window == ev.tumbling("1 minute")
+    assert second.bound == tune(clicks, ev.tumbling("1 minute"), spark=spark).bound
+    [other] = [line for line in second.lines() if "# board:" in line]
+    assert 'it reads tumbling("10 seconds"), which this says nothing of' in other
+
+
+def test_an_output_is_named_of_a_pipeline_that_has_it(delayed, tmp_path):
+    clicks = source(delayed)
+    pipeline = ev.Pipeline("clicks", clicks.window(ev.tumbling("10 s")).agg(n=ev.count()).to("board", late=ev.drop()))
+    with pytest.raises(ev.DefinitionError, match="has no output 'minutes'"):
+        tune(pipeline, output="minutes", spark=object())
+    with pytest.raises(ev.DefinitionError, match="leave it out beside a window or a source"):
+        tune(clicks, ev.tumbling("10 s"), output="board", spark=object())

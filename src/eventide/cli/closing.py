@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,14 +22,31 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
         lost = "dropped" if output.late.refused is None else "diverted"
         parts = [(before["ahead"] + before["judged"], "before it joined")]
         parts += [(counts[key], label) for label, key in PLACES] + [(counts["rows_refused"], lost)]
-        parts += [(rows[key], label) for label, key in REST] + [
-            (ledger.waiting_for(ledger.reads.get(output.name, "")), "waiting")
-        ]
-        agrees = sum(number for number, _ in parts) == rows["in"]
-        shown = " + ".join(f"{number:,} {label}" for number, label in parts if number) or "nothing yet"
-        lines.append(f"  {output.name:<10} {shown}  {'[green]✓[/green]' if agrees else '[red]✗[/red]'}")
-        sound = sound and agrees
+        parts += [*_rest(rows), (ledger.waiting_for(ledger.reads.get(output.name, "")), "waiting")]
+        sound &= _agreed(lines, output.name, parts, rows["in"])
+    for audit in pipeline.audits:
+        sound &= _agreed(lines, audit.name, [*_events(pipeline, ledger), *_rest(rows)], rows["in"])
     return "\n".join(lines), sound
+
+
+def _rest(rows: Mapping[str, int]) -> list[tuple[int, str]]:
+    return [(rows[key], label) for label, key in REST]
+
+
+def _events(pipeline: Pipeline, ledger: Ledger) -> list[tuple[int, str]]:
+    """Events that went on, which is what an output of events takes; of those that may be duplicates, once that is known."""
+    first = ledger.reads.get(pipeline.outputs[0].name, "")
+    if pipeline.stream.dedupe_keys:
+        return [(ledger.counted(first, "judged"), "events"), (ledger.waiting_for(first), "waiting")]
+    return [(ledger.counted(first, "ahead") + ledger.counted(first, "kept"), "events")]
+
+
+def _agreed(lines: list[str], name: str, parts: list[tuple[int, str]], rows: int) -> bool:
+    """A line, and whether its parts are all rows."""
+    agrees = sum(number for number, _ in parts) == rows
+    shown = " + ".join(f"{number:,} {label}" for number, label in parts if number) or "nothing yet"
+    lines.append(f"  {name:<10} {shown}  {'[green]✓[/green]' if agrees else '[red]✗[/red]'}")
+    return agrees
 
 
 def committed(pipeline: Pipeline) -> Ledger:

@@ -52,7 +52,7 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...], co
     console.print(
         f"\n  out of order {shares['out_of_order']:.2%}, late at source {shares['late_at_source']:.2%}, dead letters {shares['dead']:.2%}"
     )
-    console.print(f"  {LATE_AT}", style="dim", soft_wrap=True)
+    console.print(f"  {LATE_AT} Windows: {measured.window}.", style="dim", soft_wrap=True)
     _show_causes(console, measured)
     for column in columns if archive else defined.measure or ():
         _show_column(console, measured, column)

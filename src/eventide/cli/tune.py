@@ -38,6 +38,7 @@ from eventide.tuning.tune import tune as ask_history
 @click.option(
     "--window", help='The windows, if not the pipeline\'s own: "1 minute", or "1 minute / 5 seconds" for sliding ones.'
 )
+@click.option("--output", help="The output whose windows are asked for, where a pipeline has several (default: the first).")
 @click.option("--on-time", default=0.99, show_default=True, help="The share of rows that must be in the first result.")
 @click.option("--in-the-end", default=0.999, show_default=True, help="The share of rows that must be in the last result.")
 @click.option("--bounds", help='Bounds to show, as in "0 s, 5 s, 1 min".')
@@ -66,7 +67,7 @@ def tune(pipeline: str | None, json_to: str | None, plot: str | None, **asked: A
     defined = load(pipeline) if pipeline else None
     tuning = ask_history(
         defined or _source(asked), window, spark=session_for(defined), on_time=asked["on_time"], in_the_end=asked["in_the_end"],
-        resolution=asked["resolution"], bounds=[show_duration(span) for span in (*bounds, *allowed) if span],
+        resolution=asked["resolution"], output=asked["output"], bounds=[show_duration(span) for span in (*bounds, *allowed) if span],
     )  # fmt: skip
     if plot:
         write_plot(tuning, plot)
@@ -101,8 +102,9 @@ def show(tuning: Tuning, bounds: list[int], allowed: list[int], budget: int | No
     """Print the curve, the lanes and the recommendation."""
     console = Console(highlight=False, width=None if Console().is_terminal else 120)
     rows = sum(fact.rows for fact in tuning.answer.facts.values())
+    whose = "" if tuning.output is None else f" of output {tuning.output}"
     console.print(
-        f"\n[bold]What waiting buys[/bold]\n  {rows:,} rows, {len(tuning.answer.facts)} lanes, {tuning.answer.question.window}\n"
+        f"\n[bold]What waiting buys[/bold]\n  {rows:,} rows, {len(tuning.answer.facts)} lanes, {tuning.answer.question.window}{whose}\n"
     )
     curve = table("behind by", "on time", "too late", "complete", "results after", "by the clock")
     for bound in bounds or usual_bounds(tuning):

@@ -40,11 +40,15 @@ class Audit:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if self.sink is not None and not self.sink.capabilities.append:
-            raise DefinitionError(
-                f"output {self.name!r}: events go to {type(self.sink).__name__}, which cannot hold rows. "
-                "Use parquet(…), kafka_topic(…) or a SQL sink."
-            )
+        require_rows(self.name, "events go", self.sink)
+
+
+def require_rows(output: str, what: str, sink: Sink | None) -> None:
+    """Refuse a sink that keeps results only for what comes as rows."""
+    if sink is not None and not sink.capabilities.append:
+        raise DefinitionError(
+            f"output {output!r}: {what} to {type(sink).__name__}, which cannot hold rows. Use parquet(…), kafka_topic(…) or a SQL sink."
+        )
 
 
 def check_name(name: str) -> None:
@@ -135,11 +139,8 @@ class Output:
                 "without where(…).",
                 LossWarning,
             )
-        if self.late.refused is not None and self.late.refused.to is not None and not self.late.refused.to.capabilities.append:
-            raise DefinitionError(
-                f"output {self.name!r}: late rows are diverted to {type(self.late.refused.to).__name__}, which cannot hold rows. "
-                "Use parquet(…), kafka_topic(…) or a SQL sink."
-            )
+        if self.late.refused is not None:
+            require_rows(self.name, "late rows are diverted", self.late.refused.to)
 
     def _warn_of_state(self) -> None:
         window = self.aggregation.window

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eventide.model.event import LaneId
@@ -24,7 +25,9 @@ class SourceProgress:
     """The lane that its watermark waits for, as source/lane."""
     rows: int
     late: int
-    """Rows, since the pipeline's first batch, that came after W had passed the end of their first window."""
+    """Rows, since the pipeline's first batch, that came after W had passed the end of their first window in the aggregation of the first output."""
+    late_for: Mapping[str, int] = field(default_factory=dict)
+    """The same by output, each by the windows that it reads."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
         seen = ledger.by_source.get(str(feed.index), Counter())
         held = [f"{feed.source.name}/{lane} ({why})" for (index, lane), why in sorted(run.held.items()) if index == feed.index]
         holder = ", ".join(held) if held else f"{feed.source.name}/{slowest[1]}" if slowest else None
-        sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), seen.get("late", 0)))
+        late = {name: ledger.late_from(feed.index, ledger.reads.get(name, "")) for name in ledger.outputs}
+        first = late[run.pipeline.outputs[0].name]
+        sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), first, late))
     return BatchReport(
         ledger.batch,
         clock,

@@ -30,6 +30,15 @@ Witnesses = Callable[[int, LaneId], Witness | None]
 """Who sees a lane in a batch."""
 
 
+def counter_of(aggregation: str, what: str) -> str:
+    """Under which name an aggregation, unlike its neighbours, counts something; an only one has no name.
+
+    >>> counter_of("", "judged"), counter_of("1", "judged")
+    ('judged', '1/judged')
+    """
+    return f"{aggregation}/{what}" if aggregation else what
+
+
 @dataclass(frozen=True)
 class BoundPlan:
     """The plan with the names of the columns that it reads."""
@@ -65,14 +74,8 @@ class BoundPlan:
         return tuple(output for one in self.every for output in one.plan.outputs)
 
     def counter(self, what: str) -> str:
-        """Under which name rows are counted that this aggregation, unlike its neighbours, has sorted or judged.
-
-        >>> from eventide.model import window
-        >>> minutes = Plan((), window.Sliding(60, 60), (), ())
-        >>> BoundPlan(minutes).counter("judged"), BoundPlan(minutes, name="1").counter("judged")
-        ('judged', '1/judged')
-        """
-        return f"{self.name}/{what}" if self.name else what
+        """Under which name rows are counted that this aggregation has sorted or judged."""
+        return counter_of(self.name, what)
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:
         """Who sees a lane's rows in a batch, if anybody does."""

@@ -74,6 +74,8 @@ class Lateness:
     parts: pl.DataFrame
     rows: dict[str, int]
     outputs: dict[str, dict[str, int]]
+    window: str = ""
+    """The windows by which rows are late at window, and whose they are where outputs have different ones."""
 
     def by(self, *names: str, dimension: str = ALL) -> list[dict[str, Any]]:
         """Percentiles of arrival minus event time (microseconds) and shares, by any of source, lane, hour and value.
@@ -126,7 +128,10 @@ def read_lateness(pipeline: Pipeline) -> Lateness:
     state = State.of(pipeline)
     ledger = state.ledger
     parts, _ = _standing(state.store, ledger)
-    return Lateness(parts, dict(ledger.rows), {name: dict(counts) for name, counts in ledger.outputs.items()})
+    first = min(pipeline.outputs, key=lambda output: ledger.reads.get(output.name, ""))  # by which the run measured
+    several = len({one.window for one in pipeline.aggregations}) > 1
+    window = f"{first.aggregation.window} of output {first.name}" if several else str(first.aggregation.window)
+    return Lateness(parts, dict(ledger.rows), {name: dict(counts) for name, counts in ledger.outputs.items()}, window)
 
 
 __all__ = ["LATENESS", "Lateness", "compact", "read_lateness"]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from eventide.errors import SinkUnavailable
+from eventide.log import note
 
 Result = TypeVar("Result")
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Retry:
         tries = 0
         while True:
             try:
-                return action()
+                result = action()
             except SinkUnavailable as error:
                 tries += 1
                 now = self.clock()
@@ -56,6 +56,10 @@ class Retry:
                         "so nothing is lost: start the pipeline again and it is delivered again)"
                     ) from error
                 wait = min(pause * random.uniform(0.5, 1.0), left)  # noqa: S311 (spreads load, guards no secret)
-                log.warning("try %d failed, next in %.1f s: %s", tries, wait, error)
+                note(__name__, f"try failed, next in {wait:.1f} s:", logging.WARNING, tries=tries, error=str(error))
                 self.sleep(wait)
                 pause = min(pause * 2, self.longest)
+                continue
+            if started is not None:
+                note(__name__, "taken at last", tries=tries + 1, after_s=round(self.clock() - started, 1))
+            return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from abc import abstractmethod
 from collections import Counter
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from eventide.errors import DefinitionError
+from eventide.log import note
 from eventide.model.time import Duration, duration
 from eventide.sinks.base import Delivery
 from eventide.sinks.chunks import taken
@@ -28,7 +28,6 @@ FAN = 8
 """So many files of about one size are put together."""
 LARGEST = 32 << 20
 """Bytes from which a file is left as it is."""
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,9 @@ class LakeWriter(TableWriter):
         except Exception as cause:
             if not self.lost_race(cause):
                 raise
-            log.info("%s is not compacted yet: another writer was first", self.target.name)
+            note(__name__, "not compacted yet, another writer was first", table=self.target.name)
             return False
+        note(__name__, "table looked after", table=self.target.name, deliveries=self.since)
         return True
 
     def bounds(self, rows: pa.Table) -> dict[str, tuple[int, int]]:

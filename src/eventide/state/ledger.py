@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from eventide.kernel.bound_plan import counter_of
 from eventide.kernel.scan import LaneCarry
 from eventide.model.event import LaneId, Position
 from eventide.model.frontier import FrontierState, Standing
@@ -89,7 +90,11 @@ class Ledger:
 
     def counted(self, aggregation: str, what: str) -> int:
         """Rows, or pairs of row and window, that an aggregation has sorted or judged."""
-        return self.rows[f"{aggregation}/{what}" if aggregation else what]
+        return self.rows[counter_of(aggregation, what)]
+
+    def late_from(self, source: int, aggregation: str) -> int:
+        """Rows of a source that came after W had passed the end of their first window in an aggregation."""
+        return self.by_source.get(str(source), Counter())[counter_of(aggregation, "late")]
 
     def waiting_for(self, aggregation: str) -> int:
         """Rows that were read and have no verdict yet in an aggregation."""

@@ -92,6 +92,8 @@ class Tuning:
     names: Sequence[str] = field(default_factory=lambda: ["source"])
     pipeline: Pipeline | None = None
     """Whose policies the recommendation is for, if it is for a pipeline's."""
+    output: str | None = None
+    """Whose windows were asked for, where the outputs of the pipeline have different ones."""
 
     def __post_init__(self) -> None:
         facts, judged, grid = self.answer.facts, self.answer.judged, self.answer.question.resolution

@@ -31,10 +31,12 @@ def tune(
     in_the_end: float = 0.999,
     resolution: Duration | None = None,
     bounds: Sequence[Duration] = (),
+    output: str | None = None,
 ) -> Tuning:
     """Ask the history of a pipeline (its archive if it keeps one, else its sources) or of a source with a window.
 
-    `bounds` are further bounds and allowed latenesses that the caller will ask for: the curve is exact on multiples of its
+    `output` says whose windows are asked for where outputs of a pipeline have different ones; without it they are those of the first, and the
+    answer says so. `bounds` are further bounds and allowed latenesses that the caller will ask for: the curve is exact on multiples of its
     resolution, which is made fine enough for them.
 
     >>> for line in ev.tune(clicks, ev.tumbling("10 seconds")).lines():  # doctest: +SKIP
@@ -44,7 +46,7 @@ def tune(
     late=ev.accumulate("4 seconds"),
     """
     check_targets(on_time, in_the_end)
-    sources, cut = _parts(what, window)
+    sources, cut, taken = _parts(what, window, output)
     session = spark or local_session(_packages(what))
     grid = _resolution(cut, resolution, [duration(b, what="a bound", zero=True) for b in bounds])
     question = Question(cut, grid, tuple(s.idle_after for s in sources), tuple(s.max_ahead for s in sources))
@@ -53,7 +55,7 @@ def tune(
         raise DefinitionError(f"there is no history to ask: {', '.join(s.name for s in sources)} hold no file yet.")
     answer = ask(session, question, lanes, rows)
     pipeline = None if isinstance(what, Source) else what
-    return Tuning(answer, (on_time, max(on_time, in_the_end)), [s.name for s in sources], pipeline)
+    return Tuning(answer, (on_time, max(on_time, in_the_end)), [s.name for s in sources], pipeline, taken)
 
 
 def check_targets(*shares: float) -> None:
@@ -69,15 +71,21 @@ def check_targets(*shares: float) -> None:
             raise DefinitionError(f"a target is {share!r}; it is a share of the rows, such as 0.99.")
 
 
-def _parts(what: Any, window: Window | None) -> tuple[tuple[Source, ...], Window]:
+def _parts(what: Any, window: Window | None, output: str | None) -> tuple[tuple[Source, ...], Window, str | None]:
+    """The sources, the windows, and whose they are where a pipeline has several."""
+    if output is not None and (window is not None or isinstance(what, Source)):
+        raise DefinitionError(
+            f"tune(output={output!r}) takes the windows of a pipeline's output; leave it out beside a window or a source."
+        )
     if isinstance(what, Source):
         if window is None:
             raise DefinitionError(
                 'tune(source) needs the windows that it is to be cut into, as in tune(source, tumbling("1 minute")).'
             )
-        return (what,), window
-    aggregation = what.aggregation
-    return aggregation.stream.sources, window or aggregation.window
+        return (what,), window, None
+    chosen = what.output(output)
+    taken = chosen.name if window is None and len({one.window for one in what.aggregations}) > 1 else None
+    return what.sources, window or chosen.aggregation.window, taken
 
 
 def _packages(what: Any) -> list[str]:

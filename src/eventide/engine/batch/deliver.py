@@ -80,15 +80,18 @@ class Deliverer:
         outlet = Outlet(output, shape, small_schema(late_schema), withheld=withheld)
         if output.sink is not None and not withheld:
             outlet.panes = output.sink.open(output.name, shape)
+            _opened(output.name, output.sink)
         if output.late.refused is not None and output.late.refused.to is not None:
             identity = tuple(named_aside(name, outlet.late_schema.names) for name in LATE_IDENTITY)
             outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, identity)
+            _opened(f"{output.name}_late", output.late.refused.to)
         self.outlets[output.name] = outlet
 
     def open_dead(self, sink: Sink | None, schema: pa.Schema) -> None:
         """Open the sink of dead letters."""
         if sink is not None:
             self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
+            _opened(f"{self.pipeline}_dead_letters", sink)
 
     def open_audits(self, audits: Iterable[Audit], schema: pa.Schema) -> None:
         """Open the sinks of the events themselves."""
@@ -97,6 +100,7 @@ class Deliverer:
         for audit in audits:
             if audit.sink is not None:
                 self.audits[audit.name] = audit.sink.open_log(audit.name, self.audit_schema, identity)
+                _opened(audit.name, audit.sink)
 
     def deliver(
         self,
@@ -124,6 +128,7 @@ class Deliverer:
         for name, writer in self.audits.items() if result.audited else ():
             before_each()
             writer.append(self.store.batches(result.audited, self.audit_schema), self.facts(name, result, clock))
+            note(__name__, "events delivered", output=name, batch=result.ledger.batch, files=len(result.audited))
             after_each()
         before_each()
         if self.dead is not None and result.dead:
@@ -151,3 +156,7 @@ class Deliverer:
             ):
                 if writer is not None:
                     stack.callback(writer.close)
+
+
+def _opened(name: str, sink: Sink) -> None:
+    note(__name__, "sink opened", output=name, sink=type(sink).__name__)

@@ -15,7 +15,7 @@ from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_conservation
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.runner import Runner
-from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.bound_plan import BoundPlan, counter_of
 from eventide.kernel.fire import Moment
 from eventide.model.event import LaneId, Position, end_of
 from eventide.model.frontier import Frontier
@@ -171,8 +171,8 @@ class Engine:
         for shape in self.shape.every:
             self._count(ledger, given, shape, [a for a in settled if a.counts and a.aggregation == shape.name])
         for account in settled:
-            for place, late in account.late_by_source.items() if account.aggregation == self.shape.name else ():
-                ledger.by_source[place].update(late=late)
+            for place, late in account.late_by_source.items():
+                ledger.by_source[place].update({counter_of(account.aggregation, "late"): late})
         ledger.rows.update(duplicates=sum(a.duplicates for a in settled))
         return BatchResult(
             ledger,
