@@ -66,7 +66,8 @@ class BatchScan:
         """The files that a batch consists of, as they are now; those that Spark took and that are gone since are among them."""
         feeds = [feed for feed in self.feeds if feed.gives_paths]
         shown: dict[int, list[tuple[str, int, int]]] = {feed.index: [] for feed in feeds}
-        if unseen := ", ".join(str(feed.index) for feed in feeds if not feed.sees_files):
+        # Where Spark's note says nothing, Spark is asked: a note that cannot be found must not make its files vanish without a word.
+        if unseen := ", ".join(str(feed.index) for feed in feeds if not (feed.sees_files and notes[feed.index].taken)):
             for row in (
                 frame.where(f"{PATH} IS NOT NULL AND {SOURCE} IN ({unseen})").select(SOURCE, PATH, MODIFIED, SIZE).collect()
             ):
