@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eventide.model.aggregate import Aggregate
+from eventide.model.graph import Between
 from eventide.model.policy import Divert, LatePolicy
 from eventide.model.time import span
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
@@ -39,6 +40,10 @@ def _sliding(window: Sliding) -> str:
     return call("sliding", span(window.size), span(window.slide), offset=offset)
 
 
+def _signed(bound: int) -> str:
+    return span(bound) if bound >= 0 else f'"-{span(-bound)[1:]}'
+
+
 def _policy(policy: LatePolicy) -> str:
     if policy.name == "divert":
         return words(policy.refused)
@@ -58,6 +63,7 @@ def _format(form: Format) -> str:
 
 
 _WORDS: dict[type, Callable[[Any], str]] = {
+    Between: lambda within: f"({_signed(within.lo)}, {_signed(within.hi)})",
     Sliding: _sliding,
     Session: lambda window: call("session", span(window.gap)),
     LatePolicy: _policy,

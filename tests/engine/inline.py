@@ -88,7 +88,18 @@ def run_in_batches(
 ) -> InlineRun:
     """Each batch takes of every lane any number of the rows that have arrived; the last one drains."""
     engine = table.engine(plan, root, rng.choice([1, 2, 3]), beside=beside)
-    kinds = dict(table.kinds)
+    return run_engine(engine, events, clocks, rng)
+
+
+def run_engine(
+    engine: Engine,
+    events: list[Event],
+    clocks: list[int],
+    rng: random.Random,
+    after: Callable[[InlineRun], None] = lambda out: None,
+) -> InlineRun:
+    """The same of an engine; `after` sees what was said after each batch."""
+    plan, kinds = engine.shape.plan, engine.kinds
     lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
     for event in events:
         lanes.setdefault(event.lane_id, []).append(event)
@@ -118,7 +129,8 @@ def run_in_batches(
             out.panes[name] += read_back(engine, result.panes[name])
             out.late[name] += read_back(engine, result.late[name])
         engine.store.delete(result.garbage)
-    out.ledger = ledger
+        out.ledger = ledger
+        after(out)
     return out
 
 

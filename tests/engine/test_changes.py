@@ -14,6 +14,7 @@ import pytest
 from test_bad_input_of_a_run import Feeding, contents
 
 import eventide as ev
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline as Defined
 from eventide.definition.source import Source
@@ -31,7 +32,7 @@ from eventide.wording import words
 
 def test_every_setting_is_classified() -> None:
     """A field that is added to a definition must be given a rule: may it change on existing state?"""
-    known = {Defined, Output, Aggregation, Stream, FileSource, KafkaSource, FrameSource}
+    known = {Defined, Output, Aggregation, Join, Stream, FileSource, KafkaSource, FrameSource}
     assert set(RULES) == known and set(_kinds_of(Source)) == {FileSource, KafkaSource, FrameSource}
     for part, rules in RULES.items():
         assert {f.name for f in dataclasses.fields(part)} == {name for name in rules if "." not in name}, part

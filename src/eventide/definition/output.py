@@ -27,6 +27,7 @@ from eventide.redaction import warn_of
 from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
+    from eventide.definition.join import Join
     from eventide.definition.stream import Aggregation, Stream
 
 
@@ -62,7 +63,8 @@ class Output:
     """One reading of the aggregation, with its own late policy, triggers and sink."""
 
     name: str
-    aggregation: Aggregation
+    aggregation: Aggregation | Join
+    """What it reads: results of windows, or the pairs of a join."""
     sink: Sink | None
     late: LatePolicy
     early: EarlyTrigger | None

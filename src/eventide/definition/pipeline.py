@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Self, TypedDict
 
+from eventide.definition.join import Join
 from eventide.definition.output import Audit, Output
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
@@ -66,6 +67,7 @@ class Pipeline:
                     f"the events of pipeline {self.name!r} are called {audit.name!r}, as other rows of it are called in sinks: in one table the "
                     "second of two equal places would be taken for the first come again, and lost. Give them another name."
                 )
+        self._check_join()
         read = {**{o.name: o.aggregation.stream for o in self.outputs}, **{audit.name: audit.stream for audit in self.audits}}
         for name, stream in read.items():
             if stream != self.stream:
@@ -82,23 +84,53 @@ class Pipeline:
         if self.measure:
             self.stream.refuse_unknown(self.measure, "measure")
 
+    def _check_join(self) -> None:
+        """All that a pipeline with a join gives are its pairs: alone, what reads one side would not wait for the other."""
+        if self.join is None:
+            return
+        for output in self.outputs:
+            if output.aggregation != self.join:
+                what = "another join" if isinstance(output.aggregation, Join) else "windows over one stream"
+                raise DefinitionError(
+                    f"pipeline {self.name!r}: the output {output.name!r} reads {what}, beside the {self.join}. Alone it would not wait for both "
+                    "sides of this join. Make another pipeline for it."
+                )
+        if self.audits:
+            raise DefinitionError(
+                f"pipeline {self.name!r}: the output {self.audits[0].name!r} takes the events of a stream that is joined, which is not done yet: "
+                "it would miss them. Make another pipeline for it, or give the pipeline an archive, which keeps every event."
+            )
+
+    @property
+    def join(self) -> Join | None:
+        """The join of two streams that its outputs read, if they read one."""
+        joins = [output.aggregation for output in self.outputs if isinstance(output.aggregation, Join)]
+        return joins[0] if joins else None
+
+    def refuse_join(self, what: str) -> None:
+        """Say that something is done with windows, of which a join has none."""
+        if self.join is not None:
+            raise DefinitionError(
+                f"pipeline {self.name!r} gives the pairs of a join, which have no windows, and {what} is done window by window."
+            )
+
     @property
     def stream(self) -> Stream:
         """The events that all its aggregations read, once."""
         return self.outputs[0].aggregation.stream
 
     @property
-    def aggregations(self) -> tuple[Aggregation, ...]:
-        """Its aggregations, in the order in which outputs name them; several outputs may read one."""
-        found: list[Aggregation] = []
+    def aggregations(self) -> tuple[Aggregation | Join, ...]:
+        """What its outputs read, in the order in which they name it; several may read one."""
+        found: list[Aggregation | Join] = []
         for output in self.outputs:
             if output.aggregation not in found:
                 found.append(output.aggregation)
         return tuple(found)
 
     @property
-    def aggregation(self) -> Aggregation:
-        """The first of its aggregations."""
+    def aggregation(self) -> Aggregation | Join:
+        """The first of what its outputs read."""
         return self.outputs[0].aggregation
 
     @property
@@ -106,13 +138,13 @@ class Pipeline:
         """Where its events come from."""
         return self.stream.sources
 
-    def plan(self, generation: int = 0, aggregation: Aggregation | None = None) -> Plan:
+    def plan(self, generation: int = 0, aggregation: Aggregation | Join | None = None) -> Plan:
         """What one of its aggregations (the first, unless said) means, without sources and sinks."""
         of = aggregation or self.aggregation
         read = [output for output in self.outputs if output.aggregation == of]
         return Plan(
             sources=tuple(SourcePlan(s.watermark, (), s.idle_after) for s in self.sources),
-            window=of.window,
+            window=of.grid,
             aggregates=of.aggregates,
             outputs=tuple(OutputPlan(o.name, o.late.allowed, o.accumulation, o.early, o.late_firing, o.view) for o in read),
             dedupe_within=self.stream.dedupe_within,
@@ -146,6 +178,9 @@ class Pipeline:
             keys = ", ".join(self.stream.dedupe_keys)
             lines.append(f"  keeps   the first of equal {keys} within {show_duration(self.stream.dedupe_within)}")
         for aggregation in self.aggregations:
+            if isinstance(aggregation, Join):
+                lines += [f"  pairs   {aggregation}", *(_gives(output) for output in self.outputs)]
+                continue
             by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
             lines.append(f"  cuts    {aggregation.window}{by}")
             lines.append("  computes " + ", ".join(f"{name} = {what.written}" for name, what in aggregation.aggregates))

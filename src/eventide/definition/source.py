@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from eventide.definition.join import Join, On, Within
 from eventide.definition.output import Audit
 from eventide.definition.stream import Stream, Windowed
 from eventide.definition.time_forms import time_form
 from eventide.errors import DefinitionError
+from eventide.model.graph import INNER
+from eventide.model.policy import LatePolicy
 from eventide.model.time import Duration, duration
 from eventide.model.watermark import Strategy
 from eventide.model.window import Window
@@ -96,6 +99,11 @@ class Source:
         return None
 
     @property
+    def column_types(self) -> dict[str, str]:
+        """The types of columns, as Spark names them, where they are known before anything is read."""
+        return {}
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """The connectors that Spark needs for it, by name."""
         return ()
@@ -122,6 +130,20 @@ class Source:
     def dedupe(self, *keys: str, within: Duration) -> Stream:
         """Keep the first of equal events, by arrival, within a span of event time."""
         return self._stream().dedupe(*keys, within=within)
+
+    def join(
+        self,
+        other: Source | Stream,
+        *,
+        on: On,
+        within: Within,
+        late: LatePolicy,
+        how: str = INNER,
+        prefix: Sequence[str] = ("", ""),
+        self_pairs: bool | None = None,
+    ) -> Join:
+        """Pair its rows with those of another stream; see `Stream.join`."""
+        return self._stream().join(other, on=on, within=within, late=late, how=how, prefix=prefix, self_pairs=self_pairs)
 
     def to(self, name: str, sink: Sink | None = None) -> Audit:
         """Its events themselves as an output of the pipeline that reads them: each that is judged, once, whatever the verdicts."""

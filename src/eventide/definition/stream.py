@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from eventide.definition.join import Join, On, Within, joined
 from eventide.definition.output import Audit, Output
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import is_computed
 from eventide.model.aggregate import Aggregate
 from eventide.model.expression import Expression
+from eventide.model.graph import INNER
 from eventide.model.policy import ACCUMULATING, RETRACTING, LatePolicy
 from eventide.model.time import Duration, duration
 from eventide.model.trigger import PER_BATCH, EarlyTrigger, LateTrigger
@@ -53,6 +56,37 @@ class Stream:
         keys = (by,) if isinstance(by, str) else tuple(by)
         self.refuse_unknown(keys, "by")
         return Windowed(self, window, keys)
+
+    def join(
+        self,
+        other: Source | Stream,
+        *,
+        on: On,
+        within: Within,
+        late: LatePolicy,
+        how: str = INNER,
+        prefix: Sequence[str] = ("", ""),
+        self_pairs: bool | None = None,
+    ) -> Join:
+        """Pair its rows, the left, with those of another stream, the right: equal keys (null equals nothing), times near enough.
+
+        `within` says how far after the left row's time the right one's may lie, least and most, both included; `"-5 minutes"` is before it.
+        Or it is `tumbling(…)`: then both rows must be in the same window. `how` says whose rows are shown without a match, once none can
+        come in time: nobody's (`"inner"`), those of the `"left"`, the `"right"`, or of both (`"full"`). If a late row matches one of those
+        after all, what stood is withdrawn. `late` is for rows of both sides.
+
+        A column that both sides have needs a prefix, but for a key of one name.
+
+        >>> import eventide as ev
+        >>> orders = ev.files("orders", "orders/", schema="order_id string, at timestamp", event_time="at", watermark=ev.bounded("5 s"))
+        >>> payments = ev.files("payments", "pay/", schema="order_id string, at timestamp", event_time="at", watermark=ev.bounded("5 s"))
+        >>> paid = orders.join(payments, on="order_id", within=("0 s", "10 minutes"), how="left", late=ev.accumulate("5 minutes"),
+        ...                    prefix=("order_", "payment_"))
+        >>> print(paid)
+        left join of orders with payments on order_id
+        """
+        right = other if isinstance(other, Stream) else Stream((other,))
+        return joined(self, right, on, within, how, late, prefix, self_pairs)
 
     def to(self, name: str, sink: Sink | None = None) -> Audit:
         """The events themselves as an output of the pipeline that reads them: each that is judged, once, whatever the verdicts.
@@ -153,6 +187,11 @@ class Aggregation(Readable):
     window: Window
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+
+    @property
+    def grid(self) -> Window:
+        """By what rows are judged: its windows."""
+        return self.window
 
     def _read(self) -> tuple[Aggregation, View]:
         return self, WHOLE

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
+from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.projection import named_in
 from eventide.engine.feeds.union import united
 from eventide.engine.run import Run
@@ -164,8 +166,7 @@ def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
 
 
 def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
-    stream = replace(pipeline.stream, sources=sources)
-    outputs = tuple(replace(o, aggregation=replace(o.aggregation, stream=stream)) for o in without_sinks(pipeline.outputs))
+    outputs = tuple(replace(o, aggregation=_reading(pipeline, o.aggregation, sources)) for o in without_sinks(pipeline.outputs))
     return replace(
         pipeline,
         outputs=outputs,
@@ -176,3 +177,16 @@ def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> De
         archive=None,
         archive_format="parquet",
     )
+
+
+def _reading(pipeline: Pipeline, what: Aggregation | Join, sources: tuple[FrameSource, ...]) -> Aggregation | Join:
+    """The same windows, or the same join, over other sources; of what these have beside them, pairs show what they showed live."""
+    if not isinstance(what, Join):
+        return replace(what, stream=replace(what.stream, sources=sources))
+    left, right = (
+        replace(side, sources=tuple(sources[place] for place in places))
+        for side, places in zip((what.left, what.right), what.sides(), strict=True)
+    )
+    live = None if pipeline.state is None else State.of(pipeline).definition
+    shown = what.shown if live is None else (tuple(live["sides"]["left"]), tuple(live["sides"]["right"]))
+    return replace(what, left=left, right=right, shown=shown)

@@ -33,13 +33,14 @@ def describe_definition(
     pipeline: Pipeline, kinds: dict[str, pl.DataType], lanes: dict[str, list[str]], buckets: int
 ) -> dict[str, Any]:
     """The facts of a definition that its state depends on."""
-    needed = {*needed_columns(pipeline)} - {*pipeline.stream.dedupe_keys}
+    needed = {*kinds} if pipeline.join else {*needed_columns(pipeline)} - {*pipeline.stream.dedupe_keys}
     return {
         "pipeline": pipeline.name,
         "sources": [source.name for source in pipeline.sources],
         "columns": {name: str(kind) for name, kind in kinds.items() if name in needed},
         "outputs": {o.name: {"allowed": o.late.allowed, "aggregation": signature_of(o.aggregation)} for o in pipeline.outputs},
         "aggregations": {signature_of(a): str(nth or "") for nth, a in enumerate(pipeline.aggregations)},
+        "pairs": pipeline.join is not None,
         "whole_rows": computed_with(pipeline) is None,
         "settings": settings_of(pipeline),
         "asked": {"buckets": pipeline.buckets, "generation": pipeline.generation},
@@ -168,7 +169,9 @@ def _of_kept_facts(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
     wrong = []
     for name in sorted({*stored["columns"], *mine["columns"]}):
         was, now = (facts["columns"].get(name, "nothing") for facts in (stored, mine))
-        if was != now and "nothing" not in (was, now):
+        if was != now and mine["pairs"]:
+            wrong.append(f"The column {name!r} of the pairs changed from {was} to {now}: those in the sinks have the first.")
+        elif was != now and "nothing" not in (was, now):
             wrong.append(f"The column {name!r} changed from {was} to {now}: the partial results in the state are of the first.")
     asked = mine["asked"]
     if asked["buckets"] not in (None, stored["buckets"]):
@@ -219,6 +222,9 @@ def _aggregations(stored: dict[str, Any]) -> dict[str, str]:
 def _of_aggregations(stored: dict[str, Any], mine: dict[str, Any]) -> list[str]:
     """Of several aggregations each is known by what it is: one may leave, but one that comes would lack what was read before it."""
     known = _aggregations(stored)
+    if stored.get("pairs", False) != mine["pairs"]:
+        was, now = (", ".join(all) for all in (known, mine["aggregations"]))
+        return [f"The outputs read {was} and read {now}: windows and pairs have nothing in common that could be continued."]
     if len(known) == len(mine["aggregations"]) == 1:
         return []  # told setting by setting
     wrong = []

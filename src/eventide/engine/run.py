@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
+from eventide.definition.join import Join
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.stream import Aggregation
 from eventide.engine.batch.beginning import Beginning
@@ -29,6 +30,7 @@ from eventide.engine.changes import (
 )
 from eventide.engine.feeds.feed import Sight
 from eventide.engine.feeds.frame import warn_of_batches
+from eventide.engine.feeds.joined import join_plan
 from eventide.engine.feeds.landed import LandedFile, in_order
 from eventide.engine.feeds.observer import tell
 from eventide.engine.feeds.opened import open_feed
@@ -112,6 +114,8 @@ class Run:
         self._known = self.journal.definitions
         lanes = {f.source.name: list(f.known_lanes()) for f in self.feeds}
         mine = describe_definition(definition, self.kinds, lanes, definition.buckets or self._parallelism())
+        if definition.join is not None:
+            mine["sides"] = {side.name: list(side.columns) for side in join_plan(definition.join, self.feeds).sides}
         before = self.journal.ledger() or Ledger()
         mine |= self._among_generations(mine, stored)
         facts = check_definition(stored, mine, self.state, before.batch, before.waiting)
@@ -165,6 +169,7 @@ class Run:
         sources = definition.sources
         # By their names in the state: what is told of the first alone must not go over to another when outputs are written in another order.
         ordered = sorted(definition.aggregations, key=lambda aggregation: named[signature_of(aggregation)])
+        join = None if definition.join is None else join_plan(definition.join, self.feeds)
         first, *others = (
             BoundPlan(
                 self._plan(facts, aggregation),
@@ -178,12 +183,13 @@ class Run:
                 computed_with(definition),
                 bool(definition.audits),
                 named[signature_of(aggregation)],
+                join=join,
             )
             for aggregation in ordered
         )
         return replace(first, beside=tuple(others))
 
-    def _plan(self, facts: dict[str, Any], aggregation: Aggregation) -> Plan:
+    def _plan(self, facts: dict[str, Any], aggregation: Aggregation | Join) -> Plan:
         plan: Plan = self.pipeline.plan(facts["generation"], aggregation)
         sources = tuple(
             replace(source, lanes=tuple(facts["lanes"].get(feed.source.name, ())))

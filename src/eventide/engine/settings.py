@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
@@ -62,6 +63,13 @@ def _source(frame: object) -> str:
     return repr(frame) if isinstance(frame, GeneratedRows) else "a DataFrame"
 
 
+def _side(stream: Stream) -> str:
+    """A side of a join: its sources by their names, and what it holds for the same event."""
+    names = words([source.name for source in stream.sources])
+    within = stream.dedupe_within
+    return names if within is None else f"{names}.dedupe({words(list(stream.dedupe_keys))}, within={span(within)})"
+
+
 _LANES = "lanes are told apart by it: those that the state knows would hold W for ever, or be read again under other names"
 _ANY_SOURCE = {
     "name": Rule(NEW, _LANES),
@@ -109,6 +117,17 @@ RULES: dict[type, dict[str, Rule]] = {
         "aggregates": Rule(
             NEW, "the partial results in the state are of them", lambda all: ", ".join(f"{n}={words(what)}" for n, what in all)
         ),
+    },
+    Join: {
+        "left": Rule(NEW, "the rows in the state stand on the sides that they came on, each once", _side),
+        "right": Rule(NEW, "the rows in the state stand on the sides that they came on, each once", _side),
+        "on": Rule(NEW, "the rows in the state are kept by it"),
+        "within": Rule(NEW, "rows were let go by it that others could match now"),
+        "how": Rule(NEW, "what it already said of rows without a match cannot be continued"),
+        "late": Rule(PARTS, "the policy of its outputs"),
+        "prefix": Rule(NEW, "the columns of the pairs in the sinks are called by it"),
+        "self_pairs": Rule(NEW, "pairs of rows with themselves were stated, or not"),
+        "shown": Rule(PARTS, "the columns of the pairs, which are compared by themselves"),
     },
     Stream: {
         "sources": Rule(PARTS, "each source by its name, in the same order"),
@@ -159,9 +178,9 @@ def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     return found
 
 
-def signature_of(aggregation: Aggregation) -> str:
-    """An aggregation in its user's words: by it a state knows its own again."""
-    return signature(_said(aggregation))
+def signature_of(aggregation: Aggregation | Join) -> str:
+    """An aggregation, or a join, in its user's words: by it a state knows its own again."""
+    return str(aggregation) if isinstance(aggregation, Join) else signature(_said(aggregation))
 
 
 def signature(said: Mapping[str, str]) -> str:
@@ -176,7 +195,7 @@ def signature(said: Mapping[str, str]) -> str:
 def rule_of(part: str, kind: str, setting: str) -> Rule:
     """The rule for a setting of a part; `kind` is the source's, where the part is a source."""
     if part == "stream":
-        return {**RULES[Aggregation], **RULES[Stream]}[setting]
+        return {**RULES[Aggregation], **RULES[Join], **RULES[Stream]}[setting]
     if part.startswith("source "):
         return RULES[_KINDS[kind]][setting]
     return RULES[Pipeline if part == "pipeline" else Output][setting]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.deliver import Deliverer, Outlet
@@ -18,7 +19,7 @@ from eventide.engine.feeds.feed import Feed
 from eventide.engine.wholeness import whole_from
 from eventide.log import note
 from eventide.model.event import end_of
-from eventide.model.time import MAX_TIME
+from eventide.model.time import MAX_TIME, plus
 from eventide.model.window import Sliding
 from eventide.sinks.base import Delivery, Held, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
@@ -93,7 +94,7 @@ class Succession:
 
     def _due(self, output: Output, ledger: Ledger) -> bool:
         """Whether W has passed the end of a window since older results were last withdrawn."""
-        window, mark, last = output.aggregation.window, ledger.frontier.watermark, self.withdrawn.get(output.name)
+        window, mark, last = output.aggregation.grid, ledger.frontier.watermark, self.withdrawn.get(output.name)
         if mark is None or last is None:
             return mark is not None
         return window.floor_end(mark) > window.floor_end(last) if isinstance(window, Sliding) else mark > last
@@ -103,7 +104,9 @@ class Succession:
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
         assert sink is not None
         first = own.first_start()
-        span = Span(whole if first is None else max(whole, first), None if mark == MAX_TIME else mark)
+        reach = reach_of(outlet.output)
+        low = plus(whole, reach) if first is None else max(plus(whole, reach), first)
+        span = Span(low, None if mark is None or mark == MAX_TIME else plus(mark, -reach))
         if isinstance(sink, TableSink):
             more = sink.withdraw(name, outlet.shape, self.generation, span)
         else:
@@ -125,6 +128,14 @@ class Succession:
             sum(batch.num_rows for batch in withdrawals(older, self.generation, part, kept)) for part in (span, Span(span.low))
         )
         return all_of_them > told
+
+
+def reach_of(output: Output) -> int:
+    """How far before and after its own time what a result is made of may lie: of windows nowhere, a pair's other row so far away.
+
+    A row without a match is stated so long after its time, and a pair may have one row before all that was read whole.
+    """
+    return output.aggregation.reach + 1 if isinstance(output.aggregation, Join) else 0
 
 
 def first_facts(pipeline: Pipeline, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:
@@ -151,7 +162,7 @@ def _goes_on(output: Output, shape: PaneShape, held: Held | None, state: str) ->
     older = next(earlier(state, output.name), None)
     if isinstance(output.sink, TableSink) and (held is None or held.signature or older is None):
         return fits(output, shape, held)
-    return older is None or older.is_like(shape, repr(output.aggregation.window))
+    return older is None or older.is_like(shape, repr(output.aggregation.grid))
 
 
 def _before(ledger: Ledger) -> Ledger:

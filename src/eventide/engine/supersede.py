@@ -36,6 +36,7 @@ class Superseding:
     @classmethod
     def of(cls, pipeline: Pipeline, *, from_archive: bool, only: Iterable[str] | None = None) -> Superseding:
         """Look at the live run; one that has not caught up yet has nothing to be superseded. `only`: the names of some outputs."""
+        pipeline.refuse_join("a backfill into live sinks")
         outputs = _asked(pipeline, only)
         state = None if pipeline.state is None else State.of(pipeline)
         facts, ledger = (None, None) if state is None else (state.definition, state.committed)

@@ -70,6 +70,7 @@ def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFram
     """Every window of the aggregation that an output reads: those that it spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
 
+    pipeline.refuse_join("this table")
     ledger = State.of(pipeline).ledger
     mark = ledger.frontier.watermark
     widest = max(o.late.allowed for o in pipeline.around(output).outputs)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
 from eventide.model.event import LaneId
 from eventide.model.plan import OutputPlan, Plan
 from eventide.model.window import Session
+
+if TYPE_CHECKING:
+    from eventide.kernel.sides import JoinPlan
 
 
 class Witness(Protocol):
@@ -62,6 +65,8 @@ class BoundPlan:
     """Which of the aggregations over its stream it is, as the state knows it; an only one has no name."""
     beside: tuple[BoundPlan, ...] = ()
     """The other aggregations over the same stream, which is read once for all of them."""
+    join: JoinPlan | None = None
+    """Where the pipeline joins two streams: their rows stand on its sides."""
 
     @property
     def every(self) -> tuple[BoundPlan, ...]:
@@ -93,8 +98,8 @@ class BoundPlan:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether rows stay rows until they are swept: sessions and duplicates are judged row by row, in order."""
-        return isinstance(self.plan.window, Session) or self.deduplicates
+        """Whether rows stay rows until they are swept: sessions, duplicates and sides of a join are judged row by row, in order."""
+        return isinstance(self.plan.window, Session) or self.deduplicates or self.join is not None
 
     @property
     def deduplicates(self) -> bool:

@@ -108,17 +108,37 @@ class Joining:
         self._flags = (self._flagged(0), self._flagged(1))
 
     @property
+    def together(self) -> tuple[int, int]:
+        """How many rows of each side met: those kept before, and those let in since."""
+        return len(self._sides[0]), len(self._sides[1])
+
+    @property
+    def pairs_found(self) -> int:
+        """How many pairs there are, counted without making them."""
+        return sum(int(matches.count.sum()) for matches, *_ in self._found) - int(
+            0 if self._own is None else self._own[0].sum()
+        )
+
+    @property
     def kept(self) -> Both:
         """The rows that a later one may still match, each with what became of it so far."""
         return self._kept(0), self._kept(1)
 
     def changes(self) -> Iterator[pl.DataFrame]:
         """Null rows withdrawn and stated, then pairs, in pieces: the pair's name, its event time, its columns, op and timing."""
+        yield from self.lonely()
+        yield from self.stated_pairs()
+
+    def lonely(self) -> Iterator[pl.DataFrame]:
+        """Null rows that are withdrawn, and that are stated."""
         for side in (0, 1):
             for op, flag in ((RETRACT, _WITHDRAWN), (INSERT, _STATED)):
                 rows = self._flags[side].filter(flag)
                 if len(rows):
                     yield self._lonely(side, rows, op)
+
+    def stated_pairs(self) -> Iterator[pl.DataFrame]:
+        """Pairs, in pieces."""
         for left, right in self._pairs():
             late = _later(left, right, _VERDICT) == Verdict.ADMITTED.value
             timing = late.replace_strict({True: LATE, False: ON_TIME}, return_dtype=pl.String).alias(TIMING)
@@ -148,14 +168,17 @@ class Joining:
         time = pl.col(TIME) if isinstance(within, Between) else first_end(pl.col(TIME), within)
         return side.select(time).to_series().to_numpy()
 
-    def _with_itself(self, keys: tuple[Times, Times]) -> Flags | None:
-        """Which new rows of a stream joined with itself match themselves, where that is not asked for."""
+    def _with_itself(self, keys: tuple[Times, Times]) -> tuple[Flags, Flags] | None:
+        """Which new rows of each side, where a stream is joined with itself, match themselves though that is not asked for."""
         join = self.bound.join
         near = not isinstance(join.within, Between) or join.within.lo <= 0 <= join.within.hi
         if not self.bound.itself or join.self_pairs or not near:
             return None
-        mine = keys[0][self._old[0] :]
-        return (mine == keys[1][self._old[1] :]) & (mine >= 0)
+        new = [
+            pl.DataFrame({_ORDER: side[_ORDER][old:], "__key": key[old:]})
+            for side, key, old in zip(self._sides, keys, self._old, strict=True)
+        ]
+        return _equal_keys(new[0], new[1]), _equal_keys(new[1], new[0])
 
     def _hits(self, side: int) -> Flags:
         """Which rows of a side have a match that they did not have before."""
@@ -164,7 +187,7 @@ class Joining:
             rows = found[stretch[side]]
             rows += matches.per_left(len(rows)) if side == 0 else matches.per_right()
         if self._own is not None:
-            found[self._old[side] :] -= self._own
+            found[self._old[side] :] -= self._own[side]
         return found > 0
 
     def _flagged(self, side: int) -> pl.DataFrame:
@@ -251,6 +274,16 @@ def _ordered(sides: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
         side.join(sorted_, on=list(POSITION), how="left", maintain_order="left").with_columns(pl.col(_ORDER).cast(pl.Int64))
         for side in sides
     ]
+
+
+def _equal_keys(rows: pl.DataFrame, others: pl.DataFrame) -> Flags:
+    """Which rows stand on the other side too, under the same key."""
+    beside = rows.join(others, on=_ORDER, how="left", maintain_order="left", suffix="_there")
+    return (
+        beside.select(((pl.col("__key") == pl.col("__key_there")) & (pl.col("__key") >= 0)).fill_null(False))
+        .to_series()
+        .to_numpy()
+    )
 
 
 def _together(kept: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:

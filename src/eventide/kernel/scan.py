@@ -14,6 +14,7 @@ from eventide.kernel.grid import last_threshold
 from eventide.kernel.keys import one_of_equals
 from eventide.kernel.resolution import CLOCK
 from eventide.kernel.share import Share, shares_of
+from eventide.kernel.sides import side_shares
 from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
 from eventide.model.time import EARLIEST, LATEST, MAX_TIME, MIN_TIME, plus
@@ -86,7 +87,7 @@ class LaneScanner:
         self.clock = LaneClock(self.source.strategy, carry, lane)
         self.arrivals = arrivals or Arrivals()
         self.witness = witness
-        self.found = Found(shares_of(shape))
+        self.found = Found(shares_of(shape) if shape.join is None else side_shares(shape, shape.join, lane))
         self._first = True
 
     def read(self, chunk: pl.DataFrame) -> None:

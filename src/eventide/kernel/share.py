@@ -28,6 +28,11 @@ class Share:
         self.counts: Counter[str] = Counter()
         self._held = 0
 
+    @property
+    def owner(self) -> str:
+        """Whose the rows are that it keeps, by name: nobody's alone where duplicates are taken out of them first."""
+        return "" if self.shape.deduplicates else self.shape.name
+
     def take(self, data: pl.DataFrame, joined_w: int | None, joined_known: bool) -> None:
         """The next rows, each with its lane's watermark before it; W when the lane joined, where that is known."""
         window = self.shape.plan.window

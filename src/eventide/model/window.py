@@ -59,6 +59,10 @@ class Sliding:
         return f"sliding {show_duration(self.size)} every {show_duration(self.slide)}"
 
 
+INSTANT = Sliding(1, 1)
+"""The windows of single instants: a row stands in its own microsecond, which closes when W has passed it."""
+
+
 @dataclass(frozen=True)
 class Session:
     """A run of events of one key with no silence longer than `gap`; events exactly one gap apart are one session."""

@@ -98,6 +98,7 @@ def reconcile(
 
 
 def _check(pipeline: Pipeline, output: Output, by: str) -> None:
+    pipeline.refuse_join("reconciliation")
     if by != "window" and by not in PERIODS:
         raise DefinitionError(f"corrections by {by!r}; they may be by window, {', '.join(PERIODS)}.")
     refuse_view(output)

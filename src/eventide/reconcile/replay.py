@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.engine.backfill import from_archive
 from eventide.engine.feeds.union import united
@@ -71,6 +72,7 @@ def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
 
 def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, spark: Any) -> Replay:
     old = pipeline.aggregation
+    assert not isinstance(old, Join), "refused before anything is replayed"
     over = replace(old, stream=replace(old.stream, sources=sources), aggregates=(*old.aggregates, (ROWS, aggregate.count())))
     first = pipeline.outputs[0]
     outputs = tuple(

@@ -10,7 +10,7 @@ from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
 from eventide.sources.filenames import FORMATS
-from eventide.sources.formats import ddl_columns
+from eventide.sources.formats import ddl_columns, ddl_types
 from eventide.storage.address import scheme_of
 
 PATTERN = frozenset("*?[]{}\\")
@@ -35,6 +35,10 @@ class FileSource(Source):
     def columns(self) -> tuple[str, ...] | None:
         """Known when a schema was given."""
         return None if self.schema is None else ddl_columns(self.schema)
+
+    @property
+    def column_types(self) -> dict[str, str]:
+        return {} if self.schema is None else ddl_types(self.schema)
 
     @property
     def needs(self) -> tuple[str, ...]:

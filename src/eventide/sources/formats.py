@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from eventide.errors import DefinitionError
@@ -95,11 +96,31 @@ def ddl_columns(schema: str) -> tuple[str, ...]:
     >>> ddl_columns("a bigint, m map<string, int>, `b c` struct<x: int, y: int>")
     ('a', 'm', 'b c')
     """
-    names, depth, start = [], 0, 0
+    return tuple(name for name, _ in _ddl_fields(schema))
+
+
+def ddl_types(schema: str) -> dict[str, str]:
+    """The columns of a DDL text, each with its type as it is written.
+
+    >>> ddl_types("a bigint, m map<string, int>, `b c`: string NOT NULL")
+    {'a': 'bigint', 'm': 'map<string, int>', 'b c': 'string'}
+    """
+    return {name: re.split(r"\s+(?:not\s+null|comment\b)", rest, flags=re.IGNORECASE)[0] for name, rest in _ddl_fields(schema)}
+
+
+def _ddl_fields(schema: str) -> list[tuple[str, str]]:
+    """Each name with all that is written after it."""
+    found, depth, start = [], 0, 0
     for index, mark in enumerate(schema + ","):
         depth += (mark in "<(") - (mark in ">)")
         if mark == "," and depth == 0:
             field = schema[start:index].strip()
-            names.append(field[1 : field.index("`", 1)] if field.startswith("`") else field.replace(":", " ").split()[0])
+            if field.startswith("`"):
+                end = field.index("`", 1)
+                name, rest = field[1:end], field[end + 1 :]
+            else:
+                name = field.replace(":", " ").split()[0]
+                rest = field[len(name) :]
+            found.append((name, rest.lstrip(": ").strip()))
             start = index + 1
-    return tuple(names)
+    return found

@@ -10,7 +10,7 @@ from eventide.errors import DefinitionError
 from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
-from eventide.sources.formats import Format, ddl_columns
+from eventide.sources.formats import Format, ddl_columns, ddl_types
 
 TUNED = {
     "kafka.isolation.level": "read_committed",
@@ -58,6 +58,10 @@ class KafkaSource(Source):
         if self.value.schema is None:
             return None
         return tuple(dict.fromkeys((*ddl_columns(self.value.schema), *self.beside)))
+
+    @property
+    def column_types(self) -> dict[str, str]:
+        return {} if self.value.schema is None else ddl_types(self.value.schema)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class PartKind(StrEnum):
     """What an output has said of its windows."""
     SESSIONS = "sessions"
     """An output's sessions that live."""
+    SIDE = "side"
+    """Rows of one side of a join that may still find a match."""
     CLOCK = "clock"
     """A lane's clock."""
 
@@ -58,7 +60,7 @@ class Part:
     output: str = ""
     """Whose it is, by name: an output's, or a lane's if it is a clock; empty where all outputs share it."""
     aggregation: str = ""
-    """Which of several aggregations it is a part of; empty where there is one, or where all of them share it."""
+    """Which of several aggregations it is a part of, or which side of a join; empty where there is one, or where all of them share it."""
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Part:

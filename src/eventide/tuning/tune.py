@@ -83,6 +83,7 @@ def _parts(what: Any, window: Window | None, output: str | None) -> tuple[tuple[
                 'tune(source) needs the windows that it is to be cut into, as in tune(source, tumbling("1 minute")).'
             )
         return (what,), window, None
+    what.refuse_join("tuning")
     chosen = what.output(output)
     taken = chosen.name if window is None and len({one.window for one in what.aggregations}) > 1 else None
     return what.sources, window or chosen.aggregation.window, taken

@@ -91,6 +91,10 @@ class BucketAccount:
     """Files of the rows that went on, where they are an output themselves."""
     looked_from: dict[str, int] = field(default_factory=dict)
     """For outputs whose view holds results back: the start of the earliest window that was looked at, shown or not."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Counters of the sides of a join."""
+    beyond: dict[str, int] = field(default_factory=dict)
+    """Of each side of a join, the rows kept that lie beyond the sweep."""
 
     def to_json(self) -> str:
         """One line of text."""

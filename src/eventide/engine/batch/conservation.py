@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from eventide.engine.batch.join_conservation import check_join
 from eventide.errors import EventideError
 from eventide.kernel import aggregate, exactsum
 from eventide.kernel.bound_plan import BoundPlan
@@ -28,7 +29,9 @@ def check_conservation(
     store: Store, shape: BoundPlan, diverts: Sequence[bool], before: Ledger, result: BatchResult, given: BatchInput
 ) -> None:
     """Stop the pipeline with the numbers unless every row of the batch is where the books say it is."""
-    for one in (shape,) if shape.deduplicates else shape.every:
+    if shape.join is not None:
+        check_join(_agree, store, shape.join, [o.name for o in shape.plan.outputs], before, result, given)
+    for one in () if shape.join is not None else (shape,) if shape.deduplicates else shape.every:
         _kept_rows(one, given)
     for one in shape.every:
         _rows(one, result, given)

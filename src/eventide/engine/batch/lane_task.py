@@ -119,8 +119,8 @@ def _share_parts(store: Store, batch: int, share: Share) -> list[Part]:
         parts += store.write(PartKind.PARTIAL, batch, cut, about=SLICE, aggregation=shape.name)
     if share.rows:
         kept = pl.concat(share.rows, how="diagonal_relaxed")
-        keys, whose = (shape.dedupe, "") if shape.deduplicates else (shape.keys, shape.name)
-        parts += store.write(PartKind.ROWS, batch, by_bucket(kept, keys, shape.buckets), about=ARRIVAL, aggregation=whose)
+        cut = by_bucket(kept, shape.dedupe if shape.deduplicates else shape.keys, shape.buckets)
+        parts += store.write(PartKind.ROWS, batch, cut, about=ARRIVAL, aggregation=share.owner)
     return parts
 
 

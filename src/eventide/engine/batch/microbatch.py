@@ -13,10 +13,12 @@ import polars as pl
 from eventide.engine.batch.bucket_task import Batch, BucketAccount, Settling, deduplicate
 from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_conservation
+from eventide.engine.batch.join_task import JOINED, deduplicate_side, settle_join
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.runner import Runner
 from eventide.kernel.bound_plan import BoundPlan, counter_of
 from eventide.kernel.fire import Moment
+from eventide.kernel.sides import JoinPlan
 from eventide.model.event import LaneId, Position, end_of
 from eventide.model.frontier import Frontier
 from eventide.model.sweep import BEFORE_ALL, Swept, common_position, sweep
@@ -62,6 +64,8 @@ class BatchResult:
     """Rows beyond the sweep for each aggregation, counted where they are stored."""
     audited: list[str] = field(default_factory=list)
     """Files of the rows that went on, where they are an output themselves."""
+    beyond: Counter[str] = field(default_factory=Counter)
+    """Rows beyond the sweep on each side of a join."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,8 @@ class Engine:
         return common_position([here if lane in given.at_end else _read_to(ledger, given, lane) for lane in lanes] or [here])
 
     def _settle(self, ledger: Ledger, batch: Batch) -> list[BucketAccount]:
+        if self.shape.join is not None:
+            return self._settle_join(ledger, batch, self.shape.join)
         accounts = []
         if self.shape.deduplicates:
             parts = [p for p in ledger.parts if p.kind in (PartKind.ROWS, PartKind.KEPT)]
@@ -137,6 +143,17 @@ class Engine:
             self._apply(ledger, accounts)
         own = [(one, [p for p in ledger.parts if p.aggregation == one.name and p.kind in SETTLED]) for one in self.shape.every]
         settled = self._per_bucket(_settle_bucket, batch, own)
+        self._apply(ledger, settled)
+        return accounts + settled
+
+    def _settle_join(self, ledger: Ledger, batch: Batch, join: JoinPlan) -> list[BucketAccount]:
+        accounts = []
+        for side in join.sides:
+            if side.dedupe_within is not None:
+                parts = [p for p in ledger.parts if p.kind in (PartKind.ROWS, PartKind.KEPT) and p.aggregation == side.name]
+                accounts += self._per_bucket(deduplicate_side, batch, [(self.shape, parts)])
+        self._apply(ledger, accounts)
+        settled = self._per_bucket(settle_join, batch, [(self.shape, [p for p in ledger.parts if p.kind in JOINED])])
         self._apply(ledger, settled)
         return accounts + settled
 
@@ -173,6 +190,7 @@ class Engine:
         for account in settled:
             for place, late in account.late_by_source.items():
                 ledger.by_source[place].update({counter_of(account.aggregation, "late"): late})
+            ledger.rows.update(account.rows)
         ledger.rows.update(duplicates=sum(a.duplicates for a in settled))
         return BatchResult(
             ledger,
@@ -186,6 +204,7 @@ class Engine:
                 for shape in self.shape.every
             },
             [*(path for a in given.accounts for path in a.audited), *(path for a in settled for path in a.audited)],
+            sum((Counter(a.beyond) for a in settled), Counter()),
         )
 
     def _count(self, ledger: Ledger, given: BatchInput, shape: BoundPlan, settled: list[BucketAccount]) -> None:
@@ -222,7 +241,7 @@ class Engine:
         """Whether a later batch may still ask for a part; what was kept for an output that is no more goes with it."""
         if part.kind in (PartKind.ROWS, PartKind.FIRSTS, PartKind.CLOCK):
             return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
-        if part.kind == PartKind.KEPT:
+        if part.kind in (PartKind.KEPT, PartKind.SIDE):
             return True
         if part.output and part.output not in {o.name for o in self.shape.outputs}:
             return False

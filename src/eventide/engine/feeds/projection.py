@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from eventide.definition.join import Join
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.feed import Feed
+from eventide.engine.feeds.joined import joined_kinds
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import kind_of
@@ -48,7 +50,7 @@ def mapped_columns(source: Source, names: Iterable[str]) -> frozenset[str]:
 
 def computed_with(pipeline: Pipeline) -> frozenset[str] | None:
     """The columns that windows, keys and aggregates are made from; None where whole rows are kept or a function may read any."""
-    whole = bool(pipeline.audits) or any(output.late.refused is not None for output in pipeline.outputs)
+    whole = bool(pipeline.audits or pipeline.join) or any(output.late.refused is not None for output in pipeline.outputs)
     if whole or any(what.kind == "custom" for aggregation in pipeline.aggregations for _, what in aggregation.aggregates):
         return None
     return frozenset(needed_columns(pipeline))
@@ -73,7 +75,9 @@ def read_kinds(pipeline: Pipeline, feed: Feed) -> dict[str, pl.DataType]:
 
 
 def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType]:
-    """The columns that every source has, with one type; those that are needed must be among them."""
+    """The columns that every source has, with one type; those that are needed must be among them. Of a join: those of both sides."""
+    if pipeline.join is not None:
+        return joined_kinds(pipeline.join, feeds)
     given, needed = [feed.reading.given for feed in feeds], needed_columns(pipeline)
     first, name = given[0], feeds[0].source.name
     for feed, other in zip(feeds[1:], given[1:], strict=True):
@@ -94,7 +98,7 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
 
 
-def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+def _refuse_words(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]) -> None:
     """Texts, times and nested values have no sum; found here, not by the first row."""
     for name, what in aggregation.aggregates:
         if not kind_of(what.kind).numbers or what.column is None:
@@ -108,7 +112,7 @@ def _refuse_words(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> No
             )
 
 
-def _refuse_unordered(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+def _refuse_unordered(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]) -> None:
     """Nested values have no order by which one of them could lead."""
     for name, what in aggregation.aggregates:
         ordered = kind_of(what.kind).ordered
@@ -120,7 +124,7 @@ def _refuse_unordered(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -
             )
 
 
-def _check_keys(aggregation: Aggregation, kinds: dict[str, pl.DataType]) -> None:
+def _check_keys(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]) -> None:
     """Sessions and duplicates are told apart by keys that stand for one thing each."""
     for column in aggregation.keys:
         if has_map(kinds[column]):
