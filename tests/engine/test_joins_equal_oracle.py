@@ -24,10 +24,11 @@ from eventide.kernel.join import BoundJoin, Joining
 from eventide.kernel.matching import Matches
 from eventide.kernel.sides import JoinPlan, Side
 from eventide.model.event import Event
-from eventide.model.graph import FULL, HOWS, INNER, Between, Graph, Join, Reading, Rows
+from eventide.model.graph import FULL, HOWS, INNER, Aggregation, Between, Graph, Join, Reading, Rows
 from eventide.model.oracle import Oracle
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.soundness import joined_columns
+from eventide.model.trigger import PerBatch, PerRow
 from eventide.model.watermark import Bounded
 from eventide.model.window import INSTANT
 from eventide.state.store import PartKind, Store
@@ -46,8 +47,14 @@ def engine_of(graph: Graph, root: str, buckets: int) -> Engine:
     bound = BoundJoin(join, tuple(joined_columns(graph, join)), NAMES)
     window = INSTANT if isinstance(join.within, Between) else join.within
     plan = Plan(graph.sources, window, (), tuple(graph.readings(join.name)), None, graph.when_all_idle)
-    shape = BoundPlan(plan, buckets=buckets, tells_watermark=True, join=JoinPlan(bound, (sides[0], sides[1])))
-    return Engine(shape, KINDS, (True,) * len(plan.outputs), Store(root), InlineRunner())
+    over = JoinPlan(bound, (sides[0], sides[1]))
+    above = tuple(
+        BoundPlan(graph.plan(one), one.keys, buckets=buckets, name=str(number), pairs=over)
+        for number, one in enumerate(graph.all_of(Aggregation), start=1)
+    )
+    shape = BoundPlan(plan, buckets=buckets, tells_watermark=True, join=over, beside=above)
+    diverts = (True,) * len(plan.outputs) + (False,) * len(above)
+    return Engine(shape, KINDS, diverts, Store(root), InlineRunner())
 
 
 def _side(graph: Graph, name: str, number: int, join: Join) -> Side:
@@ -85,13 +92,14 @@ class Beside:
             self.engine.drain()
         else:
             self.engine.pass_time(swept[0])
-        want = apply(self.held, self.engine.panes[self.said :])
+        want = apply(self.held, [pane for pane in self.engine.panes[self.said :] if pane.output == "out"])
         self.said = len(self.engine.panes)
         mine = {
             key: ((row["window_start"], row["window_end"]), [row[c] for c in columns]) for key, row in table_of(run).items()
         }
         assert mine == {key: (window, [values[c] for c in columns]) for (window, key), values in want.items()}
-        assert _late(run) == Counter((r.event.source, r.event.lane, r.event.offset, r.watermark) for r in self.engine.late)
+        late = [row for row in self.engine.late if row.output == self.join.name]
+        assert _late(run) == Counter((r.event.source, r.event.lane, r.event.offset, r.watermark) for r in late)
         self._same_verdicts(run)
         self._nothing_kept_too_long(run)
 
@@ -137,6 +145,61 @@ def agree_on(graph: Graph, events: list[Event], clocks: list[int], rng: random.R
 @given(SHAPES)
 def test_however_it_is_cut_the_table_is_the_oracles_after_every_batch(shape: tuple[int, str, bool]) -> None:
     agree(*shape)
+
+
+@EXAMPLES
+@given(st.integers(0, 2**32), st.booleans())
+def test_windows_over_an_inner_join_are_those_over_its_pairs(seed: int, itself: bool) -> None:
+    """Every pair is judged by W at its own position; the pairs beside them stay as they are."""
+    rng = random.Random(seed)
+    graph = joined(rng, INNER, itself=itself, above=True)
+    reading = graph.outputs[1]
+    output = replace(reading.output, allowed=rng.choice([0, 5, 40]), late=rng.choice([PerRow(), PerBatch()]))
+    graph = replace(graph, outputs=(graph.outputs[0], replace(reading, output=output)))
+    events = of_join(rng, graph)
+    clocks = sorted(rng.randint(0, max((e.arrival for e in events), default=0)) for _ in range(rng.randint(0, 8)))
+    with tempfile.TemporaryDirectory() as root:
+        got = run_engine(engine_of(graph, root, rng.choice([1, 2, 3])), events, clocks, rng, Beside(graph, events).agrees)
+    oracle = Oracle(graph)
+    for event in events:
+        oracle.event(event)
+    oracle.drain()
+    assert windows_of(got, per_row=isinstance(output.late, PerRow)) == windows_of_the_oracle(
+        oracle, isinstance(output.late, PerRow)
+    )
+    counts = oracle.counts("windows")
+    for verdict in ("on_time", "admitted", "refused"):
+        assert got.ledger.outputs["windows"][verdict] == counts[verdict], verdict
+
+
+def windows_of(run: InlineRun, per_row: bool) -> Any:
+    said = [
+        ((p["window_start"], p["window_end"]), p["user"], p["sequence"], p["op"], p["timing"], sorted(p["s"] or []))
+        for p in run.panes["windows"]
+    ]
+    return _told(said, per_row)
+
+
+def windows_of_the_oracle(oracle: Oracle, per_row: bool) -> Any:
+    panes = [p for p in oracle.panes if p.output == "windows"]
+    return _told(
+        [
+            (p.window, p.key[0] if isinstance(p.key, tuple) else p.key, p.sequence, p.op, p.timing, sorted(p.values["s"] or []))
+            for p in panes
+        ],
+        per_row,
+    )
+
+
+def _told(said: list[Any], per_row: bool) -> Any:
+    """What stands; with a correction for every row also all that was said of each window, in order."""
+    by_window: dict[Any, list[Any]] = {}
+    for window, key, *rest in said:
+        by_window.setdefault((window, key), []).append(rest)
+    if per_row:
+        return by_window
+    last = {at: max(panes, key=lambda p: (p[0], p[1] == "retract")) for at, panes in by_window.items()}
+    return {at: pane[3] for at, pane in last.items() if pane[1] == "insert"}
 
 
 # --- broken on purpose

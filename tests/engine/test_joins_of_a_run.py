@@ -206,6 +206,30 @@ def test_the_next_generation_replaces_pairs_and_withdraws_those_that_are_no_more
     assert shop.table() == [("a", 10, "x"), ("b", 25, None), ("d", 40, None)]
 
 
+def test_windows_over_an_inner_join_beside_its_pairs_and_alone(tmp_path: Path) -> None:
+    both, alone = Shop(tmp_path / "both"), Shop(tmp_path / "alone")
+
+    def pipeline(shop: Shop, pairs: bool) -> ev.Pipeline:
+        asked = {"on": "order_id", "within": ("0 s", "10 s"), "late": ev.accumulate("20 s"), "prefix": ("order_", "payment_")}
+        paid = shop.source("orders").join(shop.source("payments"), **asked)
+        banks = paid.window(ev.tumbling("10 s"), by="payment_bank").agg(n=ev.count(), rupees=ev.sum("order_rupees"))
+        base = ev.sqlite(str(shop.root / "out.db"))
+        told = [paid.to("paid", base)] if pairs else []
+        windows = banks.to("banks", base, late=ev.retract("20 s"))
+        return ev.Pipeline("shop", *told, windows, state=str(shop.root / "state"), buckets=2)
+
+    for shop, pairs in ((both, True), (alone, False)):
+        pipe = pipeline(shop, pairs)
+        some_days(shop, pipe)
+        shop.land("payments", (5, 22, "b", "x"))
+        shop.step(pipe, "payments")
+        shop.step(pipe, drain=True)
+        shown, sound = where_rows_went(pipe, shop.run.ledger)
+        assert sound and "2 pairs = " in shown
+        assert shop.table("payment_bank, n, rupees", "banks") == [("x", 2, 30)]
+    assert both.table("order_id, payment_bank") == [("a", "x"), ("b", "x")]
+
+
 def test_rows_that_are_lost_in_the_state_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = Shop(tmp_path)
     right = join_task.JoinSettling._kept

@@ -13,13 +13,13 @@ from feeding import at
 import eventide as ev
 
 WHEN = pl.Datetime("us", "UTC")
-ORDERS = ((0, 0, "a", 10), (1, 1, "b", 20), (2, 2, "c", 30)), ((20, 20, "d", 40),), ((60, 60, "e", 50), (25, 61, "f", 60))
+ORDERS = ((0, 0, "a", 10), (1, 1, "b", 20), (2, 2, "c", 30)), ((20, 20, "d", 40),), ((60, 60, "e", 50), (0, 63, "f", 60))
 PAYMENTS = ((3, 3, "a", "x"), (4, 4, "a", "y")), ((21, 21, "z", "y"),), ((5, 22, "b", "x"), (61, 62, "e", "z"))
 
 
-def land(root: Path, name: str, value: str, kind: Any, files: Any) -> None:
-    (root / name).mkdir()
-    for number, rows in enumerate(files):
+def land(root: Path, name: str, value: str, kind: Any, files: Any, first: int = 0) -> None:
+    (root / name).mkdir(exist_ok=True)
+    for number, rows in enumerate(files, start=first):
         facts = [(at(time), at(came), order, what) for time, came, order, what in rows]
         schema = {"at": WHEN, "came": WHEN, "order_id": pl.String, value: kind}
         path = root / name / f"{number:03d}.parquet"
@@ -55,9 +55,12 @@ def standing(pipeline: ev.Pipeline, spark: Any) -> dict[str, Any]:
 
 
 def test_a_null_row_is_retracted_in_sqlite_and_a_replay_gives_the_same_pairs(spark: Any, tmp_path: Path) -> None:
-    land(tmp_path, "orders", "rupees", pl.Int64, ORDERS)
-    land(tmp_path, "payments", "bank", pl.String, PAYMENTS)
     pipeline = shop(tmp_path)
+    land(tmp_path, "orders", "rupees", pl.Int64, ORDERS[:2])
+    land(tmp_path, "payments", "bank", pl.String, PAYMENTS[:2])
+    pipeline.run(spark)
+    land(tmp_path, "orders", "rupees", pl.Int64, ORDERS[2:], first=2)
+    land(tmp_path, "payments", "bank", pl.String, PAYMENTS[2:], first=2)
     handle = pipeline.run(spark, drain=True)
     with sqlite3.connect(tmp_path / "out.db") as there:
         shown = sorted(there.execute("SELECT order_id, order_rupees, payment_bank FROM paid").fetchall(), key=repr)

@@ -22,6 +22,9 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
         lost = "dropped" if output.late.refused is None else "diverted"
         parts = [(before["ahead"] + before["judged"], "before it joined")]
         parts += [(counts[key], label) for label, key in PLACES] + [(counts["rows_refused"], lost)]
+        if output.aggregation.pairs is not None:  # its rows are the pairs of a join
+            sound &= _agreed(lines, output.name, parts, rows["pairs_joined"], f"{rows['pairs_joined']:,} pairs = ")
+            continue
         parts += [*_rest(rows), (ledger.waiting_for(ledger.reads.get(output.name, "")), "waiting")]
         sound &= _agreed(lines, output.name, parts, rows["in"])
     for audit in pipeline.audits:
@@ -41,11 +44,11 @@ def _events(pipeline: Pipeline, ledger: Ledger) -> list[tuple[int, str]]:
     return [(ledger.counted(first, "ahead") + ledger.counted(first, "kept"), "events")]
 
 
-def _agreed(lines: list[str], name: str, parts: list[tuple[int, str]], rows: int) -> bool:
-    """A line, and whether its parts are all rows."""
+def _agreed(lines: list[str], name: str, parts: list[tuple[int, str]], rows: int, of: str = "") -> bool:
+    """A line, and whether its parts are all rows; `of` says what they are where they are no events."""
     agrees = sum(number for number, _ in parts) == rows
     shown = " + ".join(f"{number:,} {label}" for number, label in parts if number) or "nothing yet"
-    lines.append(f"  {name:<10} {shown}  {'[green]✓[/green]' if agrees else '[red]✗[/red]'}")
+    lines.append(f"  {name:<10} {of}{shown}  {'[green]✓[/green]' if agrees else '[red]✗[/red]'}")
     return agrees
 
 

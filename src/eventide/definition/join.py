@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.definition.output import Output, check_name
 from eventide.errors import DefinitionError, LossWarning
@@ -22,7 +22,7 @@ from eventide.sinks.base import Sink
 
 if TYPE_CHECKING:
     from eventide.definition.source import Source
-    from eventide.definition.stream import Stream
+    from eventide.definition.stream import Stream, Windowed
 
 On = str | Sequence[str] | Mapping[str, str]
 """One column, several, or those of the left with those of the right that they must equal."""
@@ -72,7 +72,7 @@ class Join:
         known = [_columns(stream) for stream in (self.left, self.right)]
         if None in known:  # only what it asks for itself can be looked at before the sources are opened
             known = [{pair[side]: "" for pair in self.on} for side in (0, 1)]
-        self.graph(known[0] or {}, known[1] or {})
+        self.meaning(known[0] or {}, known[1] or {})
 
     def _check_self_pairs(self) -> None:
         if self.itself and self.self_pairs is None:
@@ -110,6 +110,11 @@ class Join:
         return ()
 
     @property
+    def pairs(self) -> None:
+        """Its rows are those of its sides, not the pairs of another join."""
+        return
+
+    @property
     def reach(self) -> int:
         """How far apart in event time two rows that match can be."""
         return self.within.size if isinstance(self.within, Sliding) else max(abs(self.within.lo), abs(self.within.hi))
@@ -128,7 +133,7 @@ class Join:
         """Of the columns of a side's sources, those that the side has."""
         return {name: kind for name, kind in columns.items() if self.shown is None or name in self.shown[side]}
 
-    def graph(self, left: Mapping[str, str], right: Mapping[str, str]) -> graph.Graph:
+    def meaning(self, left: Mapping[str, str], right: Mapping[str, str]) -> graph.Graph:
         """What it means over sources with these columns, each with its type ("": not known); refused where that contradicts itself."""
         names, sources = (_named(self.left), _named(self.right)), self.sides()
         sides = [
@@ -151,12 +156,35 @@ class Join:
         _check_names([name for name, _ in joined_columns(found, join)])
         return found
 
-    def window(self, window: Window, by: str | Sequence[str] = ()) -> NoReturn:
-        """Windows over its pairs: defined for inner joins, and refused as long as they are not computed."""
-        why = "are defined, but not computed yet" if self.how == graph.INNER else "would hold rows that can be withdrawn"
-        raise DefinitionError(
-            f"windows over the {self} {why}: send the pairs to a sink, .to(name, sink), and window them there, or in another pipeline that reads them."
-        )
+    def window(self, window: Window, by: str | Sequence[str] = ()) -> Windowed:
+        """Cut its pairs into windows, for each key, by the later of their two times; of inner joins only.
+
+        A pair is judged by W at the later of its rows: where an output allows at least as much lateness as the join, it refuses none. (Of a join
+        by shared windows: as much, and their size.)
+        """
+        if self.how != graph.INNER:
+            raise DefinitionError(
+                f"windows over the {self} would hold rows without a match, which can be withdrawn. Windows go over inner joins only; send the pairs "
+                "of this one to a sink, .to(name, sink)."
+            )
+        return self.left.over_pairs(self, window, by)
+
+    def refuse_unknown(self, columns: Sequence[str], where: str) -> None:
+        """Refuse columns that its pairs are known not to have."""
+        known = [_columns(stream) for stream in (self.left, self.right)]
+        if known[0] is None or known[1] is None:
+            return  # found when the run starts
+        self.refuse_lacking(columns, where, self.meaning(known[0], known[1]))
+
+    def refuse_lacking(self, columns: Sequence[str], where: str, meaning: graph.Graph) -> None:
+        """Refuse columns that its pairs do not have, by what it means over sides that are known."""
+        (join,) = meaning.all_of(graph.Join)
+        there = [name for name, _ in joined_columns(meaning, join)]
+        for column in columns:
+            if column not in there:
+                raise DefinitionError(
+                    f"{where}: the pairs of the {self} have no column {column!r}. Their columns are {', '.join(there)}."
+                )
 
     def to(self, name: str, sink: Sink | None = None) -> Output:
         """An output: every pair under its name, the two rows' places; a row that stands without a match is withdrawn when it finds one."""

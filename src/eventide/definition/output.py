@@ -94,6 +94,11 @@ class Output:
             raise DefinitionError(
                 f"output {self.name!r}: late_firing={self.late_firing!r}; use per_batch(), per_row() or every_rows(…)."
             )
+        if self.aggregation.pairs is not None and self.late.refused is not None:
+            raise DefinitionError(
+                f"output {self.name!r}: late={self.late}: pairs that windows refuse are counted, and not kept yet, because many may stand at one place. "
+                "Allow as much lateness as the join, and none is refused; the join itself keeps the rows that it refuses."
+            )
         if isinstance(self.early, When):
             names = [name for name, _ in self.aggregation.aggregates]
             known(expression(self.early.condition), names, f"output {self.name!r}: early=when(…)")

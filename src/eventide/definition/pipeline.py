@@ -89,8 +89,10 @@ class Pipeline:
         if self.join is None:
             return
         for output in self.outputs:
-            if output.aggregation != self.join:
-                what = "another join" if isinstance(output.aggregation, Join) else "windows over one stream"
+            one = output.aggregation
+            over = one if isinstance(one, Join) else one.pairs
+            if over != self.join:
+                what = "windows over one stream" if over is None else "another join"
                 raise DefinitionError(
                     f"pipeline {self.name!r}: the output {output.name!r} reads {what}, beside the {self.join}. Alone it would not wait for both "
                     "sides of this join. Make another pipeline for it."
@@ -104,8 +106,9 @@ class Pipeline:
     @property
     def join(self) -> Join | None:
         """The join of two streams that its outputs read, if they read one."""
-        joins = [output.aggregation for output in self.outputs if isinstance(output.aggregation, Join)]
-        return joins[0] if joins else None
+        read = [output.aggregation for output in self.outputs]
+        joins = [one if isinstance(one, Join) else one.pairs for one in read]
+        return next((join for join in joins if join is not None), None)
 
     def refuse_join(self, what: str) -> None:
         """Say that something is done with windows, of which a join has none."""
@@ -121,8 +124,8 @@ class Pipeline:
 
     @property
     def aggregations(self) -> tuple[Aggregation | Join, ...]:
-        """What its outputs read, in the order in which they name it; several may read one."""
-        found: list[Aggregation | Join] = []
+        """What its outputs read, in the order in which they name it; several may read one. A join stands before windows over it."""
+        found: list[Aggregation | Join] = [] if self.join is None else [self.join]
         for output in self.outputs:
             if output.aggregation not in found:
                 found.append(output.aggregation)
@@ -179,7 +182,8 @@ class Pipeline:
             lines.append(f"  keeps   the first of equal {keys} within {show_duration(self.stream.dedupe_within)}")
         for aggregation in self.aggregations:
             if isinstance(aggregation, Join):
-                lines += [f"  pairs   {aggregation}", *(_gives(output) for output in self.outputs)]
+                lines.append(f"  pairs   {aggregation}")
+                lines += [_gives(output) for output in self.outputs if output.aggregation == aggregation]
                 continue
             by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
             lines.append(f"  cuts    {aggregation.window}{by}")

@@ -88,6 +88,12 @@ class Stream:
         right = other if isinstance(other, Stream) else Stream((other,))
         return joined(self, right, on, within, how, late, prefix, self_pairs)
 
+    def over_pairs(self, join: Join, window: Window, by: str | Sequence[str]) -> Windowed:
+        """Windows over the pairs of a join of which it is the left side; see `Join.window`."""
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        join.refuse_unknown(keys, "by")
+        return replace(join.stream.window(window), keys=keys, pairs=join)
+
     def to(self, name: str, sink: Sink | None = None) -> Audit:
         """The events themselves as an output of the pipeline that reads them: each that is judged, once, whatever the verdicts.
 
@@ -117,6 +123,8 @@ class Windowed:
     stream: Stream
     window: Window
     keys: tuple[str, ...]
+    pairs: Join | None = None
+    """The join whose pairs are its rows, instead of the stream's events."""
 
     def agg(self, **aggregates: Aggregate) -> Aggregation:
         """What to compute over each window and key."""
@@ -131,8 +139,8 @@ class Windowed:
                 )
             if name in self.keys:
                 raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
-            self.stream.refuse_unknown(what.columns, f"agg({name}=…)")
-        return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()))
+            (self.pairs or self.stream).refuse_unknown(what.columns, f"agg({name}=…)")
+        return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()), self.pairs)
 
 
 class Readable:
@@ -187,6 +195,8 @@ class Aggregation(Readable):
     window: Window
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
+    pairs: Join | None = None
+    """The join whose pairs are its rows, instead of the stream's events."""
 
     @property
     def grid(self) -> Window:

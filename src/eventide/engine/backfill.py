@@ -182,7 +182,14 @@ def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> De
 def _reading(pipeline: Pipeline, what: Aggregation | Join, sources: tuple[FrameSource, ...]) -> Aggregation | Join:
     """The same windows, or the same join, over other sources; of what these have beside them, pairs show what they showed live."""
     if not isinstance(what, Join):
-        return replace(what, stream=replace(what.stream, sources=sources))
+        if what.pairs is None:
+            return replace(what, stream=replace(what.stream, sources=sources))
+        over = _over_sources(pipeline, what.pairs, sources)
+        return replace(what, stream=over.stream, pairs=over)
+    return _over_sources(pipeline, what, sources)
+
+
+def _over_sources(pipeline: Pipeline, what: Join, sources: tuple[FrameSource, ...]) -> Join:
     left, right = (
         replace(side, sources=tuple(sources[place] for place in places))
         for side, places in zip((what.left, what.right), what.sides(), strict=True)

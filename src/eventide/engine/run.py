@@ -178,12 +178,13 @@ class Run:
                 facts["buckets"],
                 tuple(s.max_ahead for s in sources),
                 tuple(s.max_skew for s in sources),
-                witnesses_of(definition, self.store, facts["generation"], ordered[0].window),
+                witnesses_of(definition, self.store, facts["generation"], ordered[0].grid),
                 any(output.late.refused is not None for output in definition.outputs),
                 computed_with(definition),
                 bool(definition.audits),
                 named[signature_of(aggregation)],
-                join=join,
+                join=join if isinstance(aggregation, Join) else None,
+                pairs=None if isinstance(aggregation, Join) else join,
             )
             for aggregation in ordered
         )

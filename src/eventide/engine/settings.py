@@ -114,6 +114,7 @@ RULES: dict[type, dict[str, Rule]] = {
         "stream": Rule(PARTS, "its sources and what it holds for the same event"),
         "window": Rule(NEW, "the partial results in the state are cut by it"),
         "keys": Rule(NEW, "the partial results in the state are kept by them"),
+        "pairs": Rule(PARTS, "the join whose pairs it reads"),
         "aggregates": Rule(
             NEW, "the partial results in the state are of them", lambda all: ", ".join(f"{n}={words(what)}" for n, what in all)
         ),
@@ -169,7 +170,7 @@ RULES: dict[type, dict[str, Rule]] = {
 
 def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Every setting that can be compared, in the user's words, by the part that it is a setting of."""
-    only = _said(pipeline.aggregation) if len(pipeline.aggregations) == 1 else {}
+    only = _said(pipeline.join or pipeline.aggregation) if pipeline.join or len(pipeline.aggregations) == 1 else {}
     found = {"pipeline": _said(pipeline), "stream": {**only, **_said(pipeline.stream)}}
     for source in pipeline.sources:
         found[f"source {source.name!r}"] = _said(source)

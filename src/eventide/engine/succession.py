@@ -135,7 +135,8 @@ def reach_of(output: Output) -> int:
 
     A row without a match is stated so long after its time, and a pair may have one row before all that was read whole.
     """
-    return output.aggregation.reach + 1 if isinstance(output.aggregation, Join) else 0
+    join = output.aggregation if isinstance(output.aggregation, Join) else output.aggregation.pairs
+    return 0 if join is None else join.reach + 1
 
 
 def first_facts(pipeline: Pipeline, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:

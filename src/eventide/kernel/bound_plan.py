@@ -67,6 +67,8 @@ class BoundPlan:
     """The other aggregations over the same stream, which is read once for all of them."""
     join: JoinPlan | None = None
     """Where the pipeline joins two streams: their rows stand on its sides."""
+    pairs: JoinPlan | None = None
+    """The join whose pairs are its rows, where it is an aggregation over them."""
 
     @property
     def every(self) -> tuple[BoundPlan, ...]:
@@ -81,6 +83,12 @@ class BoundPlan:
     def counter(self, what: str) -> str:
         """Under which name rows are counted that this aggregation has sorted or judged."""
         return counter_of(self.name, what)
+
+    @property
+    def told_apart_by(self) -> tuple[str, ...]:
+        """The columns of the rows that are read by which they are told apart: keys, and what tells duplicates; a join's sides have their own."""
+        keys = () if self.join is not None else (key for one in self.every for key in one.keys)
+        return tuple(dict.fromkeys([*keys, *self.dedupe]))
 
     def witness(self, batch: int, lane: LaneId) -> Witness | None:
         """Who sees a lane's rows in a batch, if anybody does."""

@@ -32,6 +32,8 @@ PAIR = "__pair"
 """The two rows' places as text: a pair's name."""
 BESIDE = tuple(f"{name}_beside" for name in POSITION)
 """Where the earlier row of a pair stands, which orders the pairs of one position."""
+LEFT_LATER = "__left_later"
+"""Whether the left row of a pair is the later: of two pairs of the same two rows, that one stands second."""
 MOST_PAIRS = 250_000
 """So many pairs are made at a time, so that memory follows the rows, not their matches."""
 
@@ -149,7 +151,11 @@ class Joining:
         for left, right in self._pairs():
             placed = [_later(left, right, name) for name in (*POSITION, W, BEHIND)]
             beside = [_earlier(left, right, name).alias(here) for name, here in zip(POSITION, BESIDE, strict=True)]
-            yield self._shown(left, right).drop(PAIR).with_columns(*placed, *beside)
+            yield (
+                self._shown(left, right)
+                .drop(PAIR)
+                .with_columns(*placed, *beside, (left[_ORDER] > right[_ORDER]).alias(LEFT_LATER))
+            )
 
     def _matches(self, keys: tuple[Times, Times]) -> list[tuple[Matches, slice, slice]]:
         """New rows of the left with all of the right, then those kept with new ones of the right: the two stretches of rows, and what matches."""
@@ -252,6 +258,12 @@ class Joining:
             else:
                 cells.append(shown[column].alias(name))
         return pl.DataFrame(cells)
+
+
+def in_order(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Pairs as rows in the order in which they appear, which they are numbered by: many may stand at one position."""
+    sorted_ = pairs.sort([*POSITION, *BESIDE, LEFT_LATER])
+    return sorted_.drop(*BESIDE, LEFT_LATER).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(OFFSET))
 
 
 def _counted(rows: pl.DataFrame) -> dict[str, int]:

@@ -101,8 +101,7 @@ class LaneScanner:
         rows = self._joinings(rows)
         if self.witness is not None:
             self.witness.see(rows)
-        keys = dict.fromkeys(key for one in self.shape.every for key in one.keys)
-        rows = one_of_equals(self._needed(rows), (*keys, *self.shape.dedupe))
+        rows = one_of_equals(self._needed(rows), self.shape.told_apart_by)
         self._progress(rows)
         self._clock(rows)
         self._sort_out(rows)

@@ -39,7 +39,8 @@ class Side:
 
     def bound(self, shape: BoundPlan) -> BoundPlan:
         """The pipeline as it looks from this side: its own keys and duplicates."""
-        return replace(shape, keys=self.keys, dedupe=self.dedupe, plan=replace(shape.plan, dedupe_within=self.dedupe_within))
+        plan = replace(shape.plan, dedupe_within=self.dedupe_within)
+        return replace(shape, plan=plan, keys=self.keys, dedupe=self.dedupe, beside=())
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,8 @@ class Ledger:
         """
         names, self.reads = list(names), dict(reads or {})
         read = {self.reads.get(name, "") for name in names}
+        if any(f"{side}_kept" in self.rows for side in ("left", "right")):
+            read.add("")  # rows of a join are counted under no name, whoever reads its pairs
         self.rows = Counter({c: n for c, n in self.rows.items() if _named(c)[1] not in SORTED or _named(c)[0] in read})
         judged = {n: Counter({w: k for w in JUDGED if (k := self.counted(self.reads.get(n, ""), w))}) for n in names}
         fresh = [name for name in names if name not in self.outputs and self.batch >= 0]

@@ -31,6 +31,7 @@ from eventide.kernel.columns import (
 )
 from eventide.kernel.fire import DUE, ORDER, Firing, Moment, held_back, holds_nothing_back, nothing_said
 from eventide.kernel.grid import last_end
+from eventide.kernel.join import in_order
 from eventide.kernel.keys import one_of_equals
 from eventide.kernel.place import KEPT, LATE
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
@@ -133,11 +134,20 @@ class Settling:
         return self.account
 
     def _swept_rows(self) -> pl.DataFrame:
-        """The rows whose turn has come: those deduplicated already carry W; the others meet W's steps here."""
+        """The rows whose turn has come: those deduplicated, and pairs, already carry W; the others meet W's steps here."""
+        if self.shape.pairs is not None:
+            return self._pairs()
         kind = PartKind.FIRSTS if self.shape.deduplicates else PartKind.ROWS
         kept = self.store.read(self.parts.get(kind, []))
         self.account.waiting = beyond(self.batch, kept)
         return swept_rows(self.shape, self.batch, kept)
+
+    def _pairs(self) -> pl.DataFrame:
+        """The pairs that the join has just made, each at the later row's position and with W there."""
+        parts = self.parts.get(PartKind.FIRSTS, [])
+        self.account.dropped += parts
+        made = self.store.read(parts)
+        return in_order(pl.concat(made, how="diagonal_relaxed")) if made else with_no_watermark(self.shape, self.batch.kinds)
 
     def _windows(self, rows: pl.DataFrame) -> None:
         shape, plan = self.shape, self.shape.plan
@@ -359,6 +369,11 @@ def empty_rows(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
     """No rows, with all their columns."""
     told = {behind_of(one): KEPT[BEHIND] for one in shape.every}
     return pl.DataFrame(schema={**kinds, **KEPT, **told})
+
+
+def with_no_watermark(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:
+    """No rows, with the columns of those that carry W."""
+    return empty_rows(shape, kinds).with_columns(pl.lit(None, dtype=pl.Int64).alias(judge.W))
 
 
 def empty_partials(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> pl.DataFrame:

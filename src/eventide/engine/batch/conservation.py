@@ -30,11 +30,12 @@ def check_conservation(
 ) -> None:
     """Stop the pipeline with the numbers unless every row of the batch is where the books say it is."""
     if shape.join is not None:
-        check_join(_agree, store, shape.join, [o.name for o in shape.plan.outputs], before, result, given)
+        check_join(_agree, store, shape, shape.join, before, result, given)
     for one in () if shape.join is not None else (shape,) if shape.deduplicates else shape.every:
         _kept_rows(one, given)
     for one in shape.every:
-        _rows(one, result, given)
+        if one.pairs is None:
+            _rows(one, result, given)
         _pairs(one, before, result, given)
         _partials(store, one, given)
     _late_rows(store, shape, diverts, before, result, given)

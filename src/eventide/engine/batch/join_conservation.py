@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.sides import JoinPlan, Side
 from eventide.state.store import PartKind
 
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 
 
 def check_join(
-    agree: Agree, store: Store, join: JoinPlan, outputs: list[str], before: Ledger, result: BatchResult, given: BatchInput
+    agree: Agree, store: Store, shape: BoundPlan, join: JoinPlan, before: Ledger, result: BatchResult, given: BatchInput
 ) -> None:
     """Hold what was counted against what was written, side by side; `agree` stops the pipeline where two numbers differ."""
     for side in join.sides:
         _side(agree, side, result, given)
     pairs = result.ledger.rows["pairs_joined"] - before.rows["pairs_joined"]
-    for name in outputs:
+    for one in shape.beside:
+        judged = result.ledger.counted(one.name, "judged") - before.counted(one.name, "judged")
+        agree(given.number, "pairs that match", pairs, "pairs judged by windows over them", judged)
+    for name in (output.name for output in shape.plan.outputs):
         written = sum(store.count(path) for path in result.panes[name] if "-pairs-" in path.rpartition("/")[2])
         agree(given.number, "pairs that match", pairs, f"pairs in the files of output {name!r}", written)
 

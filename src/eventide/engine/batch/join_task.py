@@ -9,12 +9,14 @@ from dataclasses import replace
 import polars as pl
 
 from eventide.engine.batch.bucket_task import Batch, BucketAccount, beyond, deduplicate, late_rows, swept_rows
+from eventide.engine.batch.lane_task import by_bucket
 from eventide.engine.batch.pairs import pair_table
 from eventide.kernel import judge
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import BEHIND, TIME
+from eventide.kernel.columns import ARRIVAL, BEHIND, TIME
 from eventide.kernel.grid import own_end
 from eventide.kernel.join import Both, Joining, nothing_kept
+from eventide.kernel.keys import one_of_equals
 from eventide.kernel.sides import JoinPlan, Side
 from eventide.state.store import Part, PartKind, Store
 
@@ -44,7 +46,8 @@ class JoinSettling:
     def __init__(self, shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts: list[Part]) -> None:
         self.shape, self.join, self.store, self.batch, self.bucket = shape, _join(shape), store, batch, bucket
         self.parts = parts
-        self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs])
+        # What has counts has judged rows, also where nobody but windows over it reads the join.
+        self.account = BucketAccount(bucket, counts=[{} for _ in shape.plan.outputs] or [{}])
 
     def run(self) -> BucketAccount:
         """Judge, match, tell, and keep what may still match."""
@@ -97,16 +100,22 @@ class JoinSettling:
                 for source, late in judge.late_by_source(judged, self.shape).items():
                     self.account.late_by_source[source] = self.account.late_by_source.get(source, 0) + late
         self.account.pairs = self.account.judged
-        self.account.counts = [dict(total) for _ in self.shape.plan.outputs]
+        self.account.counts = [dict(total) for _ in self.account.counts]
 
     def _tell(self, joining: Joining) -> None:
         """Null rows into the bucket's own file, of which all batches have one; pairs, which are stated once, into as many as they need."""
         lonely = [piece for piece in joining.lonely() if len(piece)]
         if lonely:
             self._write(pl.concat(lonely), f"bucket-{self.bucket:05d}")
-        for number, piece in enumerate(joining.stated_pairs()):
+        for number, piece in enumerate(joining.stated_pairs() if self.shape.plan.outputs else ()):
             self._write(piece, f"bucket-{self.bucket:05d}-pairs-{number:06d}")
         self.account.rows["pairs_joined"] = joining.pairs_found
+        for piece in joining.pairs() if self.shape.beside else ():
+            for one in self.shape.beside:
+                cut = by_bucket(one_of_equals(piece, one.keys), one.keys, one.buckets)
+                self.account.added += self.store.write(
+                    PartKind.FIRSTS, self.batch.number, cut, about=ARRIVAL, aggregation=one.name
+                )
 
     def _write(self, changes: pl.DataFrame, name: str) -> None:
         table = pair_table(changes, self.shape, self.join, self.batch.moment.clock)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import polars as pl
@@ -15,6 +15,7 @@ from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_conservation
 from eventide.engine.batch.join_task import JOINED, deduplicate_side, settle_join
 from eventide.engine.batch.lane_task import LaneAccount
+from eventide.engine.batch.pairs import pair_kinds
 from eventide.engine.batch.runner import Runner
 from eventide.kernel.bound_plan import BoundPlan, counter_of
 from eventide.kernel.fire import Moment
@@ -141,10 +142,7 @@ class Engine:
             parts = [p for p in ledger.parts if p.kind in (PartKind.ROWS, PartKind.KEPT)]
             accounts += self._per_bucket(deduplicate, batch, [(self.shape, parts)])
             self._apply(ledger, accounts)
-        own = [(one, [p for p in ledger.parts if p.aggregation == one.name and p.kind in SETTLED]) for one in self.shape.every]
-        settled = self._per_bucket(_settle_bucket, batch, own)
-        self._apply(ledger, settled)
-        return accounts + settled
+        return accounts + self._settle_windows(ledger, batch, self.shape.every)
 
     def _settle_join(self, ledger: Ledger, batch: Batch, join: JoinPlan) -> list[BucketAccount]:
         accounts = []
@@ -153,9 +151,21 @@ class Engine:
                 parts = [p for p in ledger.parts if p.kind in (PartKind.ROWS, PartKind.KEPT) and p.aggregation == side.name]
                 accounts += self._per_bucket(deduplicate_side, batch, [(self.shape, parts)])
         self._apply(ledger, accounts)
-        settled = self._per_bucket(settle_join, batch, [(self.shape, [p for p in ledger.parts if p.kind in JOINED])])
+        sides = [side.name for side in join.sides]
+        own = [p for p in ledger.parts if p.kind in JOINED and p.aggregation in sides]
+        settled = self._per_bucket(settle_join, batch, [(self.shape, own)])
         self._apply(ledger, settled)
-        return accounts + settled
+        return (
+            accounts
+            + settled
+            + self._settle_windows(ledger, replace(batch, kinds=pair_kinds(join, batch.kinds)), self.shape.beside)
+        )
+
+    def _settle_windows(self, ledger: Ledger, batch: Batch, shapes: Iterable[BoundPlan]) -> list[BucketAccount]:
+        own = [(one, [p for p in ledger.parts if p.aggregation == one.name and p.kind in SETTLED]) for one in shapes]
+        settled = self._per_bucket(_settle_bucket, batch, own)
+        self._apply(ledger, settled)
+        return settled
 
     def _per_bucket(
         self, work: Callable[..., BucketAccount], batch: Batch, shares: list[tuple[BoundPlan, list[Part]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from eventide.definition.join import Join
+from eventide.definition.pipeline import Pipeline
 from eventide.engine.feeds.feed import Feed
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
@@ -69,9 +70,21 @@ def join_plan(join: Join, feeds: list[Feed]) -> JoinPlan:
     return JoinPlan(BoundJoin(node, tuple(joined_columns(meaning, node)), sources), (sides[0], sides[1]))
 
 
+def pairs_shown(pipeline: Pipeline, join: Join, feeds: list[Feed]) -> Kinds:
+    """The columns of pairs with their types; what windows over them ask for is among them."""
+    kinds = side_kinds(join, feeds)
+    meaning = _meaning(join, *kinds)
+    (node,) = meaning.all_of(graph.Join)
+    for aggregation in (one for one in pipeline.aggregations if not isinstance(one, Join)):
+        join.refuse_lacking(aggregation.keys, "by", meaning)
+        for name, what in aggregation.aggregates:
+            join.refuse_lacking(what.columns, f"agg({name}=…)", meaning)
+    return {name: kinds[side][column] for name, (side, column) in joined_columns(meaning, node)}
+
+
 def _meaning(join: Join, left: Kinds, right: Kinds) -> graph.Graph:
     said = [{name: str(kind) for name, kind in kinds.items()} for kinds in (left, right)]
-    return join.graph(said[0], said[1])
+    return join.meaning(said[0], said[1])
 
 
 def _shared(feeds: list[Feed]) -> Kinds:

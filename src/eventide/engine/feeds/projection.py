@@ -11,7 +11,7 @@ from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation
 from eventide.engine.feeds.feed import Feed
-from eventide.engine.feeds.joined import joined_kinds
+from eventide.engine.feeds.joined import joined_kinds, pairs_shown
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import kind_of
@@ -77,6 +77,11 @@ def read_kinds(pipeline: Pipeline, feed: Feed) -> dict[str, pl.DataType]:
 def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType]:
     """The columns that every source has, with one type; those that are needed must be among them. Of a join: those of both sides."""
     if pipeline.join is not None:
+        shown = pairs_shown(pipeline, pipeline.join, feeds)
+        for aggregation in pipeline.aggregations:
+            _refuse_words(aggregation, shown)
+            _refuse_unordered(aggregation, shown)
+            _check_keys(aggregation, shown)
         return joined_kinds(pipeline.join, feeds)
     given, needed = [feed.reading.given for feed in feeds], needed_columns(pipeline)
     first, name = given[0], feeds[0].source.name
