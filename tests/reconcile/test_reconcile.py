@@ -274,3 +274,8 @@ def test_what_counts_as_explained():
     assert not Report(lines({"total": 5}, {"total": 0}, {"total": 1})).explained
     assert not Report(lines({}, {}, {}, rows=2)).explained
     assert not Report(lines({}, {}, {}), strange=1).explained and Report(lines({}, {}, {})).explained
+    inf, nan = float("inf"), float("nan")
+    assert Report(lines({"total": nan}, {"total": nan}, {"total": 0.0}), rounding={"total": nan}).explained
+    assert not Report(lines({"total": inf}, {"total": 1.0}, {"total": -inf}), rounding={"total": inf}).explained
+    assert not Report(lines({"total": inf}, {"total": 1.0}, {"total": 5.0}), rounding={"total": inf}).explained
+    assert Report(lines({"total": 0.0}, {"total": 0.0}, {"total": 3.0}), rounding={"total": 4.0}).explained  # sums that cancel

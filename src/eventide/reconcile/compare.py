@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,16 @@ from eventide.model.window import Sliding
 SKETCHED = frozenset(name for name, kind in KINDS.items() if kind.approximate)
 PERIODS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
 DAY = 86_400_000_000
+ROWS = "eventide_rows"
+"""How many rows a window has, in a replay."""
+BILLIONTH = 1e-9
+ROUNDED = 1e-12
+"""Of the sum of all magnitudes, by which sums of floats that cancel each other may differ when they are added in another order."""
+
+
+def extremes_of(name: str) -> tuple[str, str]:
+    """Where a replay keeps the least and the greatest of the values that a sum adds."""
+    return f"eventide_least_{name}", f"eventide_most_{name}"
 
 
 def adds(what: Aggregate) -> bool:
@@ -41,7 +52,8 @@ class Scope:
         """The rows of a frame whose windows are in scope, with the day that each window begins on."""
         from pyspark.sql import functions as F
 
-        day = F.floor(F.unix_micros("window_start") / F.lit(DAY)).cast("long")
+        start = F.unix_micros("window_start")
+        day = ((start - F.pmod(start, F.lit(DAY))) / F.lit(DAY)).cast("long")
         kept = frame.withColumn("window_day", day).where(F.unix_micros("window_end") <= F.lit(max(self.horizon, MIN_TIME)))
         if self.first_day is not None:
             kept = kept.where(F.col("window_day") >= self.first_day)
@@ -55,8 +67,13 @@ def late_by_window(rows: Any, output: Output, *, taken: Callable[[Aggregate], bo
     from pyspark.sql import functions as F
 
     makers = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
+    floats = {what.column for _, what in output.aggregation.aggregates if what.column and is_float(rows, what.column)}
     sums = [
-        makers[what.kind](F.col(quoted(what.column)) if what.column else F.lit(1)).alias(name)
+        (
+            _most(F.col(quoted(what.column)))
+            if what.kind == "max" and what.column in floats
+            else makers[what.kind](F.col(quoted(what.column)) if what.column else F.lit(1))
+        ).alias(name)
         for name, what in output.aggregation.aggregates
         if taken(what)
     ]
@@ -74,7 +91,7 @@ def by_period(frame: Any, output: Output, by: str, extra: tuple[str, ...] = ()) 
     wrong = [name for name, what in output.aggregation.aggregates if not adds(what)]
     if wrong:
         raise DefinitionError(f"corrections by {by} are sums, and {', '.join(wrong)} cannot be added up. Correct by window.")
-    start = F.floor(F.unix_micros("window_start") / F.lit(span)).cast("long") * F.lit(span)
+    start = F.unix_micros("window_start") - F.pmod(F.unix_micros("window_start"), F.lit(span))
     cut = frame.withColumns({"window_start": F.timestamp_micros(start), "window_end": F.timestamp_micros(start + F.lit(span))})
     names = [name for name, _ in output.aggregation.aggregates if name in frame.columns]
     sums = [F.sum(quoted(name)).alias(name) for name in (*names, *extra)]
@@ -98,7 +115,7 @@ def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id:
     on = ["window_start", "window_end", *keys]
     b, t = base.alias("b"), truth.alias("t")
     same = [F.col(f"b.{quoted(name)}").eqNullSafe(F.col(f"t.{quoted(name)}")) for name in on]
-    joined = b.join(t, every(same), "full_outer")
+    joined, rows = _with_late_rows(b.join(t, every(same), "full_outer"), late, on)
     identity = "window_id" if "window_id" in truth.columns else None
     window_id = F.coalesce(F.col("b.window_id"), F.col(f"t.{identity}") if identity else _window_id(output, on))
     columns = [
@@ -109,27 +126,36 @@ def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id:
     for name, what in output.aggregation.aggregates:
         was, now = F.col(f"b.{quoted(name)}"), F.col(f"t.{quoted(name)}")
         columns.append(was.alias(f"{name}_base"))
+        floating = is_float(truth, name) or is_float(base, name)
         if adds(what):
             gap = F.coalesce(now, F.lit(0)) - F.coalesce(was, F.lit(0))
-            columns += [gap.alias(f"{name}_correction"), now.alias(f"{name}_corrected")]
-            # From null to a sum of zero is a change too.
-            changed = changed | (now.isNull() != was.isNull()) | (~_close(now, was) if _is_float(truth, name) else gap != 0)
-        else:
-            columns.append(now.alias(f"{name}_corrected"))
-            if what.kind not in SKETCHED or late is None:
-                changed = changed | ~(_close(now, was) if _is_float(truth, name) else now.eqNullSafe(was))
-    if late is None:
-        rows = F.lit(0).cast("long")
-    else:
-        x = late.select(*[F.col(quoted(n)) for n in on], F.col("late_rows")).alias("x")
-        place = {n: F.coalesce(F.col(f"b.{quoted(n)}"), F.col(f"t.{quoted(n)}")) for n in on}
-        joined = joined.join(x, every([place[n].eqNullSafe(F.col(f"x.{quoted(n)}")) for n in on]), "left")
-        rows = F.coalesce(F.col("x.late_rows"), F.lit(0)).cast("long")
-        # Of the same rows two sketches may say a little different things: only late rows make such a window wrong.
-        if any(what.kind in SKETCHED for _, what in output.aggregation.aggregates):
-            changed = changed | (rows > 0)
+            # To an infinity, or to what is no number, nothing can be added.
+            gap = F.when(was.isNull() | _is_finite(was), gap) if floating else gap
+            columns.append(gap.alias(f"{name}_correction"))
+        columns.append(now.alias(f"{name}_corrected"))
+        if floating and what.kind not in SKETCHED:
+            # Late rows make a window another one, however little they add; without them a difference may be rounding.
+            near = _close(now, was, _magnitude(truth, name))
+            changed = changed | (~now.eqNullSafe(was) & (~near | (rows > 0)))
+        elif what.kind not in SKETCHED or late is None:
+            changed = changed | ~now.eqNullSafe(was)
+    # Of the same rows two sketches may say a little different things: only late rows make such a window wrong.
+    if late is not None and any(what.kind in SKETCHED for _, what in output.aggregation.aggregates):
+        changed = changed | (rows > 0)
     found = joined.where(changed | F.col("b.window_start").isNull() | F.col("t.window_start").isNull())
     return found.select(*columns, rows.alias("rows"), F.lit(run_id).alias("run_id")).where(F.col("window_id").isNotNull())
+
+
+def _with_late_rows(joined: Any, late: Any | None, on: list[str]) -> tuple[Any, Any]:
+    """Windows of both sides, and how many late rows each has."""
+    from pyspark.sql import functions as F
+
+    if late is None:
+        return joined, F.lit(0).cast("long")
+    x = late.select(*[F.col(quoted(n)) for n in on], F.col("late_rows")).alias("x")
+    place = {n: F.coalesce(F.col(f"b.{quoted(n)}"), F.col(f"t.{quoted(n)}")) for n in on}
+    both = joined.join(x, every([place[n].eqNullSafe(F.col(f"x.{quoted(n)}")) for n in on]), "left")
+    return both, F.coalesce(F.col("x.late_rows"), F.lit(0)).cast("long")
 
 
 def _window_id(output: Output, on: list[str]) -> Any:
@@ -141,16 +167,55 @@ def _window_id(output: Output, on: list[str]) -> Any:
     return F.concat_ws(":", *bounds, text)
 
 
-def _is_float(frame: Any, name: str) -> bool:
+def is_float(frame: Any, name: str) -> bool:
+    """Whether a column has floats."""
     return frame.schema[name].dataType.typeName() in ("double", "float")
 
 
-def _close(now: Any, was: Any) -> Any:
-    """Floating-point results taken in another order agree within a billionth; null is null, and not a number is not one."""
+def _close(now: Any, was: Any, magnitude: Any) -> Any:
+    """Floats added in another order agree within a billionth, or a trillionth of what was added; null, NaN and infinities only with themselves."""
     from pyspark.sql import functions as F
 
-    near = F.abs(now - was) <= F.greatest(F.abs(now), F.abs(was)) * F.lit(1e-9)
-    return now.eqNullSafe(was) | F.coalesce(near, F.lit(False))
+    apart = F.abs(now - was)
+    allowed = F.greatest(F.greatest(F.abs(now), F.abs(was)) * F.lit(BILLIONTH), magnitude * F.lit(ROUNDED))
+    # To Spark NaN lies above infinity and equals itself.
+    return now.eqNullSafe(was) | F.coalesce((apart < F.lit(math.inf)) & (apart <= allowed), F.lit(False))
+
+
+def _magnitude(truth: Any, name: str) -> Any:
+    """At least the sum of the magnitudes of all values that a sum was made of; 0 where nobody knows them."""
+    from pyspark.sql import functions as F
+
+    least, most = extremes_of(name)
+    if ROWS not in truth.columns or least not in truth.columns:
+        return F.lit(0.0)
+    largest = F.greatest(F.abs(F.col(quoted(least))), F.abs(F.col(quoted(most))))
+    return F.coalesce(F.col(ROWS) * largest, F.lit(0.0))
+
+
+def _is_finite(value: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.abs(value) < F.lit(math.inf)
+
+
+def greatest(one: Any, other: Any) -> Any:
+    """The greater of two floats: a number where there is one, although to Spark NaN lies above all."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.greatest(_number(one), _number(other)), one, other)
+
+
+def _most(values: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.max(_number(values)), F.max(values))
+
+
+def _number(value: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.when(~F.isnan(value), value)
 
 
 def every(conditions: list[Any]) -> Any:
@@ -174,7 +239,7 @@ def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any
     """The sum of every additive aggregate over all windows, and of the rows where they are counted."""
     from pyspark.sql import functions as F
 
-    names = [name for name, what in output.aggregation.aggregates if adds(what) and name in frame.columns]
+    names = _additive(frame, output)
     wanted = [F.sum(quoted(name)).alias(name) for name in names]
     if rows is not None:
         wanted.append(F.sum(rows).alias("__rows"))
@@ -182,3 +247,22 @@ def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any
         return {}
     row = frame.agg(*wanted).first()
     return {name: row[name] or 0 for name in (*names, *(["__rows"] if rows else []))}
+
+
+def rounding(frame: Any, output: Output) -> dict[str, float]:
+    """By how much the totals of floats may differ when they are added in another order."""
+    from pyspark.sql import functions as F
+
+    floats = [name for name in _additive(frame, output) if is_float(frame, name)]
+    if not floats:
+        return {}
+    sums = [
+        (F.sum(F.abs(quoted(name))) * F.lit(BILLIONTH) + F.sum(_magnitude(frame, name)) * F.lit(ROUNDED)).alias(name)
+        for name in floats
+    ]
+    row = frame.agg(*sums).first()
+    return {name: row[name] or 0.0 for name in floats}
+
+
+def _additive(frame: Any, output: Output) -> list[str]:
+    return [name for name, what in output.aggregation.aggregates if adds(what) and name in frame.columns]

@@ -96,7 +96,9 @@ class CorrectionsTable:
         shown = ["window_start", "window_end", *keys]
         both, alone = [], []
         for name, what in self.output.aggregation.aggregates:
-            if adds(what) and database.adds(kinds[f"{name}_correction"]):
+            kind = kinds.get(f"{name}_correction")
+            # A float and its correction may add up to another float than the corrected one.
+            if adds(what) and kind is not None and database.adds(kind) and not pa.types.is_floating(kind):
                 # A sum of nothing but nulls is null, before and after; one that was null before its first late value counts as nothing.
                 sum_of = f"coalesce(b.{q(name)}, 0) + c.{q(f'{name}_correction')}"
                 known = f"c.{q('window_id')} is null then b.{q(name)} when c.{q(f'{name}_corrected')} is null then null"

@@ -36,13 +36,14 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
         last = standing(pipeline.panes(spark, slow.name), slow).alias("t")
     same = F.lit(True)
     for name in on:
-        same = same & F.col(f"s.`{name}`").eqNullSafe(F.col(f"t.`{name}`"))
-    columns = [F.coalesce(F.col(f"s.`{n}`"), F.col(f"t.`{n}`")).alias(n) for n in on]
+        same = same & F.col(f"s.{quoted(name)}").eqNullSafe(F.col(f"t.{quoted(name)}"))
+    columns = [F.coalesce(F.col(f"s.{quoted(n)}"), F.col(f"t.{quoted(n)}")).alias(n) for n in on]
     for name in values:
-        was, now = F.col(f"s.`{name}`"), F.col(f"t.`{name}`")
+        was, now = F.col(f"s.{quoted(name)}"), F.col(f"t.{quoted(name)}")
         columns += [was.alias(f"{name}_served"), now.alias(f"{name}_trained")]
         if first.schema[name].dataType.typeName() in ("long", "integer", "double", "float", "decimal", "short", "byte"):
-            columns.append((now - F.coalesce(was, F.lit(0))).alias(f"{name}_difference"))
+            apart = F.when(now == was, F.lit(0)).otherwise(now - F.coalesce(was, F.lit(0)))  # two infinities too
+            columns.append(apart.alias(f"{name}_difference"))
     return first.join(last, same, "full_outer").select(*columns)
 
 

@@ -16,10 +16,10 @@ from eventide.model.aggregate import Aggregate
 from eventide.model.time import Instant, instant, plus, show_instant
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile import compare, split
-from eventide.reconcile.compare import PERIODS, Scope, adds, folds
+from eventide.reconcile import compare, outside, split
+from eventide.reconcile.compare import PERIODS, ROWS, Scope, adds, folds
 from eventide.reconcile.corrections import CorrectionsTable, Hook
-from eventide.reconcile.replay import COMPLETE, ROWS, Replay, missed_windows, refuse_view, replay_archive, replay_rows, standing
+from eventide.reconcile.replay import COMPLETE, Replay, missed_windows, refuse_view, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
 from eventide.state.archive import archived_files
@@ -74,6 +74,10 @@ def reconcile(
     base = scope.of(standing(_panes(pipeline, chosen, session), chosen))
     what = against if isinstance(against, str) else "outside"
     run_id = f"{pipeline.name}/{chosen.name}/{what}/batch-{batch}"
+    if identity and what != "outside":
+        raise DefinitionError(
+            f"identity={list(identity)} splits the gap to an outside table; against {against!r} there is none. Leave it out."
+        )
     if what == "archive":
         truth, late, report = _archive(pipeline, chosen, session, scope, base)
     elif what == "late":
@@ -90,6 +94,8 @@ def reconcile(
     corrected = found.count()
     if what == "archive" or (what == "outside" and not report.lines[0].values):
         report = replace(report, strange=found.where("rows = 0").count())
+    if what != "late":
+        report = replace(report, rounding=compare.rounding(truth, chosen))
     if isinstance(chosen.sink, SqlSink):
         kept = CorrectionsTable(chosen, by)
         corrected = kept.write(found.toArrow(), (scope.first_day, scope.last_day), hook)
@@ -220,12 +226,13 @@ def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: An
     on = ["window_start", "window_end", *output.aggregation.keys]
     b, x = base.alias("b"), late.alias("x")
     same = compare.every([F.col(f"b.{compare.quoted(n)}").eqNullSafe(F.col(f"x.{compare.quoted(n)}")) for n in on])
-    folding = {"min": F.least, "max": F.greatest}
     columns = [F.coalesce(F.col(f"b.{compare.quoted(n)}"), F.col(f"x.{compare.quoted(n)}")).alias(n) for n in on]
     for name, what in output.aggregation.aggregates:
         was, more = F.col(f"b.{compare.quoted(name)}"), F.col(f"x.{compare.quoted(name)}")
         added = F.when(was.isNotNull() | more.isNotNull(), F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0)))
-        columns.append((added if adds(what) else folding[what.kind](was, more)).alias(name))
+        larger = compare.greatest if compare.is_float(base, name) else F.greatest
+        folded = {"min": F.least, "max": larger}
+        columns.append((added if adds(what) else folded[what.kind](was, more)).alias(name))
     truth = b.join(x, same, "full_outer").select(*columns).cache()
     return truth, late, balanced(_emitted(base, output), [_late_line(late, output)], None, [])
 
@@ -233,10 +240,11 @@ def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: An
 def _outside(
     pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: Any, frame: Any, identity: tuple[str, ...]
 ) -> tuple[Any, Any, Report]:
-    if "window_start" in frame.columns:
-        truth, rows = scope.of(split.with_ends(frame, pipeline)).cache(), None
-    else:
-        truth, rows = scope.of(replay_rows(pipeline, frame, spark).last(COMPLETE)).cache(), frame
+    rows = None if "window_start" in frame.columns else frame
+    if identity:
+        split.refuse_identity(pipeline, spark, rows, identity)
+    theirs = None if rows is None else replay_rows(pipeline, rows, spark, keep=bool(identity))
+    truth = scope.of(outside.results(frame, pipeline, output, base) if theirs is None else theirs.last(COMPLETE)).cache()
     whole = compare.totals(truth, output, ROWS if ROWS in truth.columns else None)
     reference = Line(REFERENCE, whole.pop("__rows", None), whole)
     again = replay_archive(pipeline, output, spark) if pipeline.archive else None
@@ -244,8 +252,12 @@ def _outside(
     late = None if refused is None else _late_windows(refused, pipeline, output, scope, base)
     parts = [] if late is None else [_late_line(late, output)]
     notes = [] if again is None else _notes(again, scope)
-    if rows is not None and again is not None and identity:
-        parts += split.by_identity(pipeline, output, spark, scope, rows, identity)
+    if theirs is not None and theirs.rows.get("dead"):
+        notes.append(
+            f"{theirs.rows['dead']:,} rows of the outside table have no event time that can be read: in no window, and not in the reference"
+        )
+    if theirs is not None and identity:
+        parts += split.by_identity(pipeline, output, spark, scope, theirs, identity)
     elif again is not None and again.rows.get("dead"):
         notes.append(f"name the columns that identify a row (identity=[…]) to split off the {DEAD} and what never arrived")
     return truth, late, balanced(_emitted(base, output), parts, reference, notes)

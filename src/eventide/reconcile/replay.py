@@ -19,12 +19,11 @@ from eventide.model.view import WHOLE
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import quoted
+from eventide.reconcile.compare import ROWS, extremes_of, quoted
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.sources.frame import FrameSource
 from eventide.storage.scratch import scratch
 
-ROWS = "eventide_rows"
 FOREVER = 100 * 365 * 86_400_000_000
 """Longer than any lateness: nothing is refused."""
 EMITTED, COMPLETE = "emitted", "complete"
@@ -46,6 +45,10 @@ class Replay:
         """The rows that were refused, with the windows that they missed."""
         return self.pipeline.late(self.spark, EMITTED)
 
+    def archived(self) -> Any:
+        """The rows themselves with their times, where they were kept."""
+        return self.pipeline.archived(self.spark)
+
 
 def replay_archive(pipeline: Pipeline, output: Output, spark: Any) -> Replay:
     """The archive through the definition with the output's own policy and, beside it, with nothing ever too late."""
@@ -54,8 +57,8 @@ def replay_archive(pipeline: Pipeline, output: Output, spark: Any) -> Replay:
     return _run(pipeline, from_archive(pipeline, spark), readings, spark)
 
 
-def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
-    """Rows in any order through the definition, with nothing ever too late: the batch answer."""
+def replay_rows(pipeline: Pipeline, frame: Any, spark: Any, *, keep: bool = False) -> Replay:
+    """Rows in any order through the definition, with nothing ever too late: the batch answer. The rows themselves are kept where asked."""
     sources = pipeline.sources
     if len(sources) > 1:
         raise DefinitionError(
@@ -67,13 +70,21 @@ def replay_rows(pipeline: Pipeline, frame: Any, spark: Any) -> Replay:
         time_zone=source.time_zone, time_format=source.time_format,
         frame=frame, lane=None, offset=None,
     )  # fmt: skip
-    return _run(pipeline, (static,), ((COMPLETE, LatePolicy("drop"), "accumulating"),), spark)
+    archive = scratch("reconcile") if keep else None
+    return _run(pipeline, (static,), ((COMPLETE, LatePolicy("drop"), "accumulating"),), spark, archive)
 
 
-def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, spark: Any) -> Replay:
+def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, spark: Any, archive: str | None = None) -> Replay:
     old = pipeline.aggregation
     assert not isinstance(old, Join), "refused before anything is replayed"
-    over = replace(old, stream=replace(old.stream, sources=sources), aggregates=(*old.aggregates, (ROWS, aggregate.count())))
+    extremes = [
+        (name, what)
+        for value, summed in old.aggregates
+        if summed.kind == "sum" and summed.where is None and summed.column is not None
+        for name, what in zip(extremes_of(value), (aggregate.min(summed.column), aggregate.max(summed.column)), strict=True)
+    ]
+    more = (*old.aggregates, (ROWS, aggregate.count()), *extremes)
+    over = replace(old, stream=replace(old.stream, sources=sources), aggregates=more)
     first = pipeline.outputs[0]
     outputs = tuple(
         Output(name, over, None, late, None, first.late_firing, accumulation) for name, late, accumulation in readings
@@ -86,7 +97,7 @@ def _run(pipeline: Pipeline, sources: tuple[FrameSource, ...], readings: Any, sp
         state=state,
         generation=0,
         dead_letter_sink=None,
-        archive=None,
+        archive=archive,
         archive_format="parquet",
         measure=None,
     )

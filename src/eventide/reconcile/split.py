@@ -5,74 +5,84 @@ from __future__ import annotations
 from typing import Any
 
 from eventide.definition.output import Output
-from eventide.engine.feeds.event_times import PER_UNIT
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import Scope, adds, quoted
+from eventide.reconcile.compare import Scope, adds, every, quoted
+from eventide.reconcile.outside import need_columns, need_kinds
+from eventide.reconcile.replay import Replay
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, MISSING, Line
 from eventide.sinks.shape import named_aside
 
+PLACES = ("_dead", "_event_time", "_arrival", "_source", "_lane", "_offset")
 
-def with_ends(frame: Any, pipeline: Pipeline) -> Any:
-    """Results by window with the end of each."""
-    from pyspark.sql import functions as F
 
+def refuse_identity(pipeline: Pipeline, spark: Any, rows: Any | None, identity: tuple[str, ...]) -> None:
+    """Stop where the columns that identify a row cannot be used, before anything is computed."""
+    if rows is None:
+        raise DefinitionError(
+            f"identity={list(identity)} says which rows are the same, and only an outside table of rows has such (without window_start). Leave it out."
+        )
+    if not pipeline.archive:
+        raise DefinitionError(
+            f"identity={list(identity)} compares the rows of the outside table with those that arrived, and pipeline {pipeline.name!r} keeps no archive. "
+            "Give it one (archive=…) before the next run, or leave identity out."
+        )
     window = pipeline.aggregation.window
-    if "window_end" in frame.columns:
-        return frame
-    if not isinstance(window, Sliding):
-        raise DefinitionError("an outside table of sessions needs window_end beside window_start.")
-    return frame.withColumn("window_end", F.timestamp_micros(F.unix_micros("window_start") + F.lit(window.size)))
+    if not isinstance(window, Sliding) or window.slide != window.size:
+        raise DefinitionError(f"a gap is split row by row over tumbling windows only; these are {window}. Leave identity out.")
+    kept, names = pipeline.archived(spark), list(identity)
+    need_columns(rows, names, "the outside table", "identity names")
+    need_columns(kept, names, f"the archive {pipeline.archive}", "identity names")
+    need_kinds(rows, kept, names)
 
 
 def by_identity(
-    pipeline: Pipeline, output: Output, spark: Any, scope: Scope, rows: Any, identity: tuple[str, ...]
+    pipeline: Pipeline, output: Output, spark: Any, scope: Scope, outside: Replay, identity: tuple[str, ...]
 ) -> list[Line]:
     """What an outside table has and the stream has not, and the other way round, each by its cause."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     window = pipeline.aggregation.window
-    if not isinstance(window, Sliding) or window.slide != window.size:
-        raise DefinitionError(f"a gap is split row by row over tumbling windows only; these are {window}. Leave identity out.")
-    time = pipeline.sources[0].event_time
+    assert isinstance(window, Sliding)
     kept = pipeline.archived(spark)
-    place = {
-        name: named_aside(name, kept.columns) for name in ("_dead", "_event_time", "_arrival", "_source", "_lane", "_offset")
-    }
-    ours = scope.of(_windowed(kept.where(F.col(place["_dead"]).isNull()), F.col(place["_event_time"]), window))
-    unit = pipeline.sources[0].time_unit
-    theirs = scope.of(_windowed(rows, _instant(rows, time, unit), window))
-    ids = list(identity)
+    place = {name: named_aside(name, kept.columns) for name in PLACES}
+    ours, theirs = _judged(kept, window, scope), _judged(outside.archived(), window, scope)
+    ids = list(map(quoted, identity))
     first = Window.partitionBy(*ids).orderBy(*[place[n] for n in ("_arrival", "_source", "_lane", "_offset")])
     numbered = ours.withColumn("__nth", F.row_number().over(first))
     once, again = numbered.where("__nth = 1"), numbered.where("__nth > 1")
-    dead = theirs.join(kept.where(F.col(place["_dead"]).isNotNull()).select(*ids).distinct(), ids, "left_semi")
-    dead = dead.join(ours.select(*ids).distinct(), ids, "left_anti")
-    missing = theirs.join(kept.select(*ids).distinct(), ids, "left_anti")
-    foreign = once.join(theirs.select(*ids).distinct(), ids, "left_anti")
+    dead = _joined(theirs, kept.where(F.col(place["_dead"]).isNotNull()), ids, "left_semi")
+    dead = _joined(dead, ours, ids, "left_anti")
+    missing = _joined(theirs, kept, ids, "left_anti")
+    foreign = _joined(once, theirs, ids, "left_anti")
     lines = [_line(DEAD, dead, output, 1), _line(MISSING, missing, output, 1), _line(FOREIGN, foreign, output, -1)]
     if not pipeline.aggregation.stream.dedupe_keys:
         lines.append(_line(DUPLICATES, again, output, -1))
     return lines
 
 
-def _instant(rows: Any, column: str, unit: str) -> Any:
-    """The event time of outside rows, read as the source reads it: whole numbers by their unit."""
+def _judged(archived: Any, window: Sliding, scope: Scope) -> Any:
+    """The rows of an archive that are in some window, with its bounds: both sides have the times that the source reads."""
     from pyspark.sql import functions as F
 
-    name = quoted(column)
-    if rows.schema[column].dataType.typeName() in ("long", "integer", "short", "byte"):
-        return F.timestamp_micros(F.col(name).cast("long") * F.lit(PER_UNIT[unit]))
-    return F.col(name).cast("timestamp")
+    dead, time = (F.col(named_aside(name, archived.columns)) for name in ("_dead", "_event_time"))
+    return scope.of(_windowed(archived.where(dead.isNull()), time, window))
+
+
+def _joined(rows: Any, others: Any, ids: list[str], how: str) -> Any:
+    """Rows whose identity others have, or have not; null is an identity like any other, as it is where rows are numbered."""
+    from pyspark.sql import functions as F
+
+    there = others.select(*[F.col(name).alias(f"__id{nth}") for nth, name in enumerate(ids)]).distinct()
+    return rows.join(there, every([F.col(name).eqNullSafe(F.col(f"__id{nth}")) for nth, name in enumerate(ids)]), how)
 
 
 def _windowed(rows: Any, time: Any, window: Sliding) -> Any:
     from pyspark.sql import functions as F
 
-    micros = F.unix_micros(time) - F.lit(window.offset)
-    start = F.floor(micros / F.lit(window.size)).cast("long") * F.lit(window.size) + F.lit(window.offset)
+    start = F.unix_micros(time) - F.pmod(F.unix_micros(time) - F.lit(window.offset), F.lit(window.size))
     return rows.withColumns(
         {"window_start": F.timestamp_micros(start), "window_end": F.timestamp_micros(start + F.lit(window.size))}
     )
