@@ -87,9 +87,13 @@ def run_in_batches(
     beside: Sequence[tuple[Plan, Table]] = (),
 ) -> InlineRun:
     """Each batch takes of every lane any number of the rows that have arrived; the last one drains."""
-    engine = table.engine(plan, root, rng.choice([1, 2, 3]), beside=beside)
-    kinds = dict(table.kinds)
-    lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
+    return drive(table.engine(plan, root, rng.choice([1, 2, 3]), beside=beside), events, clocks, rng)
+
+
+def drive(engine: Engine, events: list[Event], clocks: list[int], rng: random.Random, again: float = 0.0) -> InlineRun:
+    """An engine through all events; a share of the batches is run again, as after a crash before their commit."""
+    kinds, sources = dict(engine.kinds), engine.shape.plan.sources
+    lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(sources) for lane in source.lanes}
     for event in events:
         lanes.setdefault(event.lane_id, []).append(event)
     read = dict.fromkeys(lanes, 0)
@@ -112,7 +116,10 @@ def run_in_batches(
                 accounts.append(LaneAccount.from_json(account.to_json()))
             read[lane] += len(take)
         at_end = frozenset(lane for lane, rows in lanes.items() if read[lane] == len(rows) or rows[read[lane]].arrival > clock)
-        result = engine.process(ledger, BatchInput(number, clock, accounts, at_end, frozenset(lanes), drain))
+        given = BatchInput(number, clock, accounts, at_end, frozenset(lanes), drain)
+        result = engine.process(ledger, given)
+        if rng.random() < again:
+            result = engine.process(ledger, given)
         ledger = type(ledger).from_json(result.ledger.to_json())
         for name in out.panes:
             out.panes[name] += read_back(engine, result.panes[name])

@@ -82,17 +82,25 @@ class Pipeline:
 
     @property
     def aggregations(self) -> tuple[Aggregation, ...]:
-        """Its aggregations, in the order in which outputs name them; several outputs may read one."""
+        """Its aggregations over the stream, in the order in which outputs name them; several outputs and stages may read one."""
+        return tuple(one for one in self._chains if one.over is None)
+
+    @property
+    def stages(self) -> tuple[Aggregation, ...]:
+        """Its aggregations over results of others, each after what it reads."""
+        return tuple(one for one in self._chains if one.over is not None)
+
+    @property
+    def _chains(self) -> list[Aggregation]:
         found: list[Aggregation] = []
         for output in self.outputs:
-            if output.aggregation not in found:
-                found.append(output.aggregation)
-        return tuple(found)
+            found += [one for one in (*output.aggregation.below, output.aggregation) if one not in found]
+        return found
 
     @property
     def aggregation(self) -> Aggregation:
-        """The first of its aggregations."""
-        return self.outputs[0].aggregation
+        """The first of its aggregations over the stream."""
+        return self.aggregations[0]
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -138,13 +146,21 @@ class Pipeline:
         if self.stream.dedupe_within:
             keys = ", ".join(self.stream.dedupe_keys)
             lines.append(f"  keeps   the first of equal {keys} within {show_duration(self.stream.dedupe_within)}")
-        for aggregation in self.aggregations:
-            by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
-            lines.append(f"  cuts    {aggregation.window}{by}")
+        for aggregation in (*self.aggregations, *self.stages):
+            lines.append(_cuts(aggregation))
             lines.append("  computes " + ", ".join(f"{name} = {what.written}" for name, what in aggregation.aggregates))
             lines += [_gives(output) for output in self.outputs if output.aggregation == aggregation]
         lines += [f"  gives   {audit.name} to {_sink(audit.sink)}: every event that is judged" for audit in self.audits]
         return "\n".join(lines)
+
+
+def _cuts(aggregation: Aggregation) -> str:
+    by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
+    if aggregation.over is None:
+        return f"  cuts    {aggregation.window}{by}"
+    over = aggregation.over
+    view = "" if over.view == WHOLE else f" {over.view}"
+    return f"  cuts    {aggregation.window}{by}, of the results of {over.aggregation.window}{view}: late rows {over.late}"
 
 
 def _gives(output: Output) -> str:
@@ -160,10 +176,12 @@ def warn_of_idleness(pipeline: Pipeline) -> None:
     """The classic silent loss: a lane that comes back after idle_after finds its windows gone."""
     for source in pipeline.sources:
         for output in pipeline.outputs:
-            if source.idle_after is not None and source.idle_after > output.late.allowed and output.late.may_lose_rows:
+            read = [one.over.late.allowed for one in (*output.aggregation.below, output.aggregation) if one.over is not None]
+            allowed = min(output.late.allowed, *read) if read else output.late.allowed
+            if source.idle_after is not None and source.idle_after > allowed and output.late.may_lose_rows:
                 warn_of(
                     f"source {source.name!r} may fall idle after {show_duration(source.idle_after)}, but output {output.name!r} allows only "
-                    f"{show_duration(output.late.allowed)}: what a lane brings when it comes back is dropped, up to "
-                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
+                    f"{show_duration(allowed)}: what a lane brings when it comes back is dropped, up to "
+                    f"{show_duration(source.idle_after - allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
                     LossWarning,
                 )

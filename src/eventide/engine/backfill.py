@@ -165,7 +165,7 @@ def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
 
 def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
     stream = replace(pipeline.stream, sources=sources)
-    outputs = tuple(replace(o, aggregation=replace(o.aggregation, stream=stream)) for o in without_sinks(pipeline.outputs))
+    outputs = tuple(replace(o, aggregation=o.aggregation.on(stream)) for o in without_sinks(pipeline.outputs))
     return replace(
         pipeline,
         outputs=outputs,

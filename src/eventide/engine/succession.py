@@ -18,7 +18,7 @@ from eventide.engine.feeds.feed import Feed
 from eventide.engine.wholeness import whole_from
 from eventide.log import note
 from eventide.model.event import end_of
-from eventide.model.time import MAX_TIME
+from eventide.model.time import MAX_TIME, plus
 from eventide.model.window import Sliding
 from eventide.sinks.base import Delivery, Held, Sink, Span, TableSink
 from eventide.sinks.shape import PaneShape
@@ -103,6 +103,7 @@ class Succession:
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
         assert sink is not None
         first = own.first_start()
+        whole = plus(whole, outlet.output.aggregation.reach)
         span = Span(whole if first is None else max(whole, first), None if mark == MAX_TIME else mark)
         if isinstance(sink, TableSink):
             more = sink.withdraw(name, outlet.shape, self.generation, span)

@@ -41,6 +41,8 @@ class PartKind(StrEnum):
     """An output's sessions that live."""
     CLOCK = "clock"
     """A lane's clock."""
+    STANDING = "standing"
+    """Results that stand below a stage, and what became of them."""
 
 
 @dataclass(frozen=True)

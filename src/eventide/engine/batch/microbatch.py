@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,7 +15,8 @@ from eventide.engine.batch.clocks import LaneClocks
 from eventide.engine.batch.conservation import check_conservation
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.runner import Runner
-from eventide.kernel.bound_plan import BoundPlan
+from eventide.engine.batch.stages import count_stages, handed_on, settle_stage
+from eventide.kernel.bound_plan import Above, BoundPlan
 from eventide.kernel.fire import Moment
 from eventide.model.event import LaneId, Position, end_of
 from eventide.model.frontier import Frontier
@@ -27,6 +28,8 @@ from eventide.state.store import Part, PartKind, Store
 
 SETTLED = (PartKind.PARTIAL, PartKind.ROWS, PartKind.FIRSTS, PartKind.SAID, PartKind.SESSIONS)
 """What a bucket of an aggregation is settled from."""
+ENDING = (PartKind.PARTIAL, PartKind.SAID, PartKind.STANDING)
+"""What nobody asks for once the last window that it is about has ended."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class BatchResult:
     """Rows beyond the sweep for each aggregation, counted where they are stored."""
     audited: list[str] = field(default_factory=list)
     """Files of the rows that went on, where they are an output themselves."""
+    handed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Changes of results that were handed on to each stage, and those that came there."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,9 @@ class Engine:
     def first_ledger(self) -> Ledger:
         """Before anything was read."""
         frontier = Frontier([s.timing for s in self.shape.plan.sources], self.shape.plan.when_all_idle)
-        return Ledger(frontier=frontier.state, outputs={o.name: Counter() for o in self.shape.outputs})
+        ledger = Ledger(frontier=frontier.state)
+        ledger.seat([output.name for output in self.shape.outputs], self.shape.reads)
+        return ledger
 
     def process(self, before: Ledger, given: BatchInput) -> BatchResult:
         """Advance the frontier through what was read, then settle every bucket of keys."""
@@ -138,15 +145,28 @@ class Engine:
         own = [(one, [p for p in ledger.parts if p.aggregation == one.name and p.kind in SETTLED]) for one in self.shape.every]
         settled = self._per_bucket(_settle_bucket, batch, own)
         self._apply(ledger, settled)
-        return accounts + settled
+        return accounts + settled + self._settle_stages(ledger, batch)
+
+    def _settle_stages(self, ledger: Ledger, batch: Batch) -> list[BucketAccount]:
+        """A job for each level of stages, once what it reads has been settled."""
+        accounts, level = list[BucketAccount](), [stage for one in self.shape.every for stage in one.above]
+        while level:
+            own = [(stage, [p for p in ledger.parts if p.aggregation == stage.shape.name]) for stage in level]
+            settled = self._per_bucket(settle_stage, batch, own)
+            self._apply(ledger, settled)
+            accounts, level = accounts + settled, [stage for below in level for stage in below.shape.above]
+        return accounts
 
     def _per_bucket(
-        self, work: Callable[..., BucketAccount], batch: Batch, shares: list[tuple[BoundPlan, list[Part]]]
+        self,
+        work: Callable[..., BucketAccount],
+        batch: Batch,
+        shares: Sequence[tuple[BoundPlan | Above, list[Part]]],
     ) -> list[BucketAccount]:
         """A task for each bucket of each aggregation that has parts in it."""
         tasks: list[Callable[[], str]] = []
         for shape, parts in shares:
-            for bucket in range(shape.buckets):
+            for bucket in range(self.shape.buckets):
                 here = [p for p in parts if p.bucket == bucket]
                 if here:
                     tasks.append(partial(_line, work, shape, self.store, batch, bucket, here))
@@ -170,6 +190,7 @@ class Engine:
         known |= {p.path for a in settled for p in a.added}
         for shape in self.shape.every:
             self._count(ledger, given, shape, [a for a in settled if a.counts and a.aggregation == shape.name])
+        count_stages(self.shape, ledger, given.accounts, settled)
         for account in settled:
             for place, late in account.late_by_source.items() if account.aggregation == self.shape.name else ():
                 ledger.by_source[place].update(late=late)
@@ -186,13 +207,14 @@ class Engine:
                 for shape in self.shape.every
             },
             [*(path for a in given.accounts for path in a.audited), *(path for a in settled for path in a.audited)],
+            handed_on(self.shape, settled),
         )
 
     def _count(self, ledger: Ledger, given: BatchInput, shape: BoundPlan, settled: list[BucketAccount]) -> None:
         """What one aggregation judged: rows that were ahead in the scan, and those judged in its buckets."""
         sure, pairs = (sum(a.counts.get(shape.counter(n), 0) for a in given.accounts) for n in ("ahead", "ahead_pairs"))
         for index, output in enumerate(shape.plan.outputs):
-            counts = ledger.outputs[output.name]
+            counts = ledger.counts_of(output.name)
             for account in settled:
                 counts.update(account.counts[index])
             counts.update(on_time=pairs, rows_on_time=sure)
@@ -223,16 +245,16 @@ class Engine:
             return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
         if part.kind == PartKind.KEPT:
             return True
-        if part.output and part.output not in {o.name for o in self.shape.outputs}:
+        if part.output and part.output not in self.shape.reads:
             return False
-        shape = next((one for one in self.shape.every if one.name == part.aggregation), None)
+        shape = next((one for one in self.shape.nodes if one.name == part.aggregation), None)
         if shape is None:
             return False
         window, now = shape.plan.window, batch.moment.now
-        if now is None or not isinstance(window, Sliding) or part.kind not in (PartKind.PARTIAL, PartKind.SAID):
+        if now is None or not isinstance(window, Sliding) or part.kind not in ENDING:
             return True
         widest = max(shape.plan.allowances)
-        end = window.last_end(part.high) if part.kind == PartKind.PARTIAL else part.high
+        end = part.high if part.kind == PartKind.SAID else window.last_end(part.high)
         return end > now - widest
 
 
