@@ -97,10 +97,11 @@ def run_engine(
     clocks: list[int],
     rng: random.Random,
     after: Callable[[InlineRun], None] = lambda out: None,
+    again: float = 0.0,
 ) -> InlineRun:
-    """The same of an engine; `after` sees what was said after each batch."""
-    plan, kinds = engine.shape.plan, engine.kinds
-    lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(plan.sources) for lane in source.lanes}
+    """The same of an engine; `after` sees what was said after each batch, a share of which is run `again`, as after a crash before the commit."""
+    kinds, sources = dict(engine.kinds), engine.shape.plan.sources
+    lanes: dict[Any, list[Event]] = {(i, lane): [] for i, source in enumerate(sources) for lane in source.lanes}
     for event in events:
         lanes.setdefault(event.lane_id, []).append(event)
     read = dict.fromkeys(lanes, 0)
@@ -123,7 +124,10 @@ def run_engine(
                 accounts.append(LaneAccount.from_json(account.to_json()))
             read[lane] += len(take)
         at_end = frozenset(lane for lane, rows in lanes.items() if read[lane] == len(rows) or rows[read[lane]].arrival > clock)
-        result = engine.process(ledger, BatchInput(number, clock, accounts, at_end, frozenset(lanes), drain))
+        given = BatchInput(number, clock, accounts, at_end, frozenset(lanes), drain)
+        result = engine.process(ledger, given)
+        if again and rng.random() < again:
+            result = engine.process(ledger, given)
         ledger = type(ledger).from_json(result.ledger.to_json())
         for name in out.panes:
             out.panes[name] += read_back(engine, result.panes[name])

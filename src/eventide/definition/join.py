@@ -115,6 +115,16 @@ class Join:
         return
 
     @property
+    def over(self) -> None:
+        """Its rows are events, not results."""
+        return
+
+    @property
+    def below(self) -> tuple[()]:
+        """It is made of no aggregation's results."""
+        return ()
+
+    @property
     def reach(self) -> int:
         """How far apart in event time two rows that match can be."""
         return self.within.size if isinstance(self.within, Sliding) else max(abs(self.within.lo), abs(self.within.hi))

@@ -99,12 +99,27 @@ class Output:
                 f"output {self.name!r}: late={self.late}: pairs that windows refuse are counted, and not kept yet, because many may stand at one place. "
                 "Allow as much lateness as the join, and none is refused; the join itself keeps the rows that it refuses."
             )
+        if self.aggregation.over is not None:
+            self._check_stage()
         if isinstance(self.early, When):
             names = [name for name, _ in self.aggregation.aggregates]
             known(expression(self.early.condition), names, f"output {self.name!r}: early=when(…)")
         self._check_accumulation()
         self._check_sink()
         self._warn_of_state()
+
+    def _check_stage(self) -> None:
+        """What outputs of stages cannot do: say every source row's own correction, and keep the rows that they refuse."""
+        if self.late.refused is not None:
+            raise DefinitionError(
+                f"output {self.name!r}: late={self.late}: a stage counts the rows that come too late for it, and does not keep them yet. Allow at "
+                "least as much as results(late=…) below, and it refuses none; the aggregation over the stream keeps those that it refuses."
+            )
+        if isinstance(self.late_firing, PerRow):
+            raise DefinitionError(
+                f"output {self.name!r}: late_firing=per_row(): corrections of a stage are told together, batch by batch. Use per_batch(), "
+                "every_rows(…), every(…), after(…) or at_expiry(); the last correction is the same."
+            )
 
     def _check_accumulation(self) -> None:
         if self.accumulation not in ACCUMULATIONS:
@@ -122,6 +137,12 @@ class Output:
                 f"output {self.name!r}: where(…) and select(…) look at totals, but a discarding output never states one. Use accumulate(…) "
                 "or retract(…), without discarding."
             )
+        over = self.aggregation.over
+        if over is not None and over.late.allowed:
+            raise DefinitionError(
+                f"output {self.name!r}: the results that it adds up can change for {show_duration(over.late.allowed)}, and a delta that was handed "
+                "on cannot. Use accumulate(…) without discarding, or read the results with late=drop()."
+            )
         for name, what in self.aggregation.aggregates:
             if what.kind not in ADDITIVE:
                 raise DefinitionError(
@@ -137,6 +158,7 @@ class Output:
         moves = (
             self.accumulation == RETRACTING
             or holds_back
+            or (self.aggregation.over is not None and self.aggregation.over.late.allowed > 0)
             or (isinstance(self.aggregation.window, Session) and self.accumulation != DISCARDING)
         )
         if moves and not able.retract:

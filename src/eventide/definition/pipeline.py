@@ -124,17 +124,27 @@ class Pipeline:
 
     @property
     def aggregations(self) -> tuple[Aggregation | Join, ...]:
-        """What its outputs read, in the order in which they name it; several may read one. A join stands before windows over it."""
-        found: list[Aggregation | Join] = [] if self.join is None else [self.join]
+        """What its outputs and stages read of the stream, in the order in which outputs name it. A join stands before windows over it."""
+        first: list[Aggregation | Join] = [] if self.join is None else [self.join]
+        return (*first, *(one for one in self._chains if one.over is None and one not in first))
+
+    @property
+    def stages(self) -> tuple[Aggregation, ...]:
+        """Its aggregations over results of others, each after what it reads."""
+        return tuple(one for one in self._chains if not isinstance(one, Join) and one.over is not None)
+
+    @property
+    def _chains(self) -> list[Aggregation | Join]:
+        found: list[Aggregation | Join] = []
         for output in self.outputs:
-            if output.aggregation not in found:
-                found.append(output.aggregation)
-        return tuple(found)
+            found += [one for one in (*output.aggregation.below, output.aggregation) if one not in found]
+        return found
 
     @property
     def aggregation(self) -> Aggregation | Join:
-        """The first of what its outputs read."""
-        return self.outputs[0].aggregation
+        """What its first output reads of the stream, by itself or by way of stages."""
+        first = self.outputs[0].aggregation
+        return next(iter(first.below), first)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -180,17 +190,25 @@ class Pipeline:
         if self.stream.dedupe_within:
             keys = ", ".join(self.stream.dedupe_keys)
             lines.append(f"  keeps   the first of equal {keys} within {show_duration(self.stream.dedupe_within)}")
-        for aggregation in self.aggregations:
+        for aggregation in (*self.aggregations, *self.stages):
             if isinstance(aggregation, Join):
                 lines.append(f"  pairs   {aggregation}")
                 lines += [_gives(output) for output in self.outputs if output.aggregation == aggregation]
                 continue
-            by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
-            lines.append(f"  cuts    {aggregation.window}{by}")
+            lines.append(_cuts(aggregation))
             lines.append("  computes " + ", ".join(f"{name} = {what.written}" for name, what in aggregation.aggregates))
             lines += [_gives(output) for output in self.outputs if output.aggregation == aggregation]
         lines += [f"  gives   {audit.name} to {_sink(audit.sink)}: every event that is judged" for audit in self.audits]
         return "\n".join(lines)
+
+
+def _cuts(aggregation: Aggregation) -> str:
+    by = f" by {', '.join(aggregation.keys)}" if aggregation.keys else ""
+    if aggregation.over is None:
+        return f"  cuts    {aggregation.window}{by}"
+    over = aggregation.over
+    view = "" if over.view == WHOLE else f" {over.view}"
+    return f"  cuts    {aggregation.window}{by}, of the results of {over.aggregation.window}{view}: late rows {over.late}"
 
 
 def _gives(output: Output) -> str:
@@ -206,10 +224,12 @@ def warn_of_idleness(pipeline: Pipeline) -> None:
     """The classic silent loss: a lane that comes back after idle_after finds its windows gone."""
     for source in pipeline.sources:
         for output in pipeline.outputs:
-            if source.idle_after is not None and source.idle_after > output.late.allowed and output.late.may_lose_rows:
+            read = [one.over.late.allowed for one in (*output.aggregation.below, output.aggregation) if one.over is not None]
+            allowed = min(output.late.allowed, *read) if read else output.late.allowed
+            if source.idle_after is not None and source.idle_after > allowed and output.late.may_lose_rows:
                 warn_of(
                     f"source {source.name!r} may fall idle after {show_duration(source.idle_after)}, but output {output.name!r} allows only "
-                    f"{show_duration(output.late.allowed)}: what a lane brings when it comes back is dropped, up to "
-                    f"{show_duration(source.idle_after - output.late.allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
+                    f"{show_duration(allowed)}: what a lane brings when it comes back is dropped, up to "
+                    f"{show_duration(source.idle_after - allowed)} of it. Allow as much as idle_after, or divert(…) the rows.",
                     LossWarning,
                 )

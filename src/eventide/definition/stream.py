@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from eventide.definition.join import Join, On, Within, joined
 from eventide.definition.output import Audit, Output
+from eventide.definition.stages import check_stage
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import is_computed
 from eventide.model.aggregate import Aggregate
@@ -125,6 +126,8 @@ class Windowed:
     keys: tuple[str, ...]
     pairs: Join | None = None
     """The join whose pairs are its rows, instead of the stream's events."""
+    over: Results | None = None
+    """The results that are its rows, where it is a stage over another aggregation of the stream."""
 
     def agg(self, **aggregates: Aggregate) -> Aggregation:
         """What to compute over each window and key."""
@@ -139,8 +142,12 @@ class Windowed:
                 )
             if name in self.keys:
                 raise DefinitionError(f"agg({name}=…): {name!r} is already a key; give the aggregate another name.")
-            (self.pairs or self.stream).refuse_unknown(what.columns, f"agg({name}=…)")
-        return Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()), self.pairs)
+            if self.over is None:
+                (self.pairs or self.stream).refuse_unknown(what.columns, f"agg({name}=…)")
+        made = Aggregation(self.stream, self.window, self.keys, tuple(aggregates.items()), self.pairs, self.over)
+        if self.over is not None:
+            check_stage(made)
+        return made
 
 
 class Readable:
@@ -168,6 +175,21 @@ class Readable:
         """These columns instead of the aggregates, each computed of a result; keys and bounds stay. A division by zero is null."""
         aggregation, view = self._read()
         return Shown(aggregation, view.select(**columns))
+
+    def results(self, *, late: LatePolicy) -> Results:
+        """The standing results as rows of a next stage, which windows may be cut of again: a late row corrects all of them.
+
+        `late` says how late rows may come here and still reach that stage; what it allows itself, its outputs say.
+
+        >>> import eventide as ev
+        >>> bids = ev.files("bids", "in/", schema="ts timestamp, item string", event_time="ts", watermark=ev.bounded("5 s"))
+        >>> minutes = bids.window(ev.tumbling("1 minute"), by="item").agg(n=ev.count())
+        >>> busiest = minutes.results(late=ev.accumulate("5 minutes")).window(ev.tumbling("1 hour"), by="item").agg(most=ev.max("n"))
+        >>> busiest.reach == 60_000_000
+        True
+        """
+        aggregation, view = self._read()
+        return Results(aggregation, late, view)
 
     def to(
         self,
@@ -197,6 +219,8 @@ class Aggregation(Readable):
     aggregates: tuple[tuple[str, Aggregate], ...]
     pairs: Join | None = None
     """The join whose pairs are its rows, instead of the stream's events."""
+    over: Results | None = None
+    """The results that are its rows, where it is a stage over another aggregation of the stream."""
 
     @property
     def grid(self) -> Window:
@@ -205,6 +229,22 @@ class Aggregation(Readable):
 
     def _read(self) -> tuple[Aggregation, View]:
         return self, WHOLE
+
+    @property
+    def below(self) -> tuple[Aggregation, ...]:
+        """The aggregations whose results it is made of, the one over the stream first."""
+        return () if self.over is None else (*self.over.aggregation.below, self.over.aggregation)
+
+    @property
+    def reach(self) -> int:
+        """How far before a window of it the events may lie that it is made of."""
+        windows = [one.window for one in self.below]
+        return sum(window.gap if isinstance(window, Session) else window.size for window in windows)
+
+    def on(self, stream: Stream) -> Aggregation:
+        """The same over another stream."""
+        over = None if self.over is None else replace(self.over, aggregation=self.over.aggregation.on(stream))
+        return replace(self, stream=stream, over=over)
 
 
 @dataclass(frozen=True)
@@ -224,6 +264,44 @@ class Shown(Readable):
 
     def _read(self) -> tuple[Aggregation, View]:
         return self.aggregation, self.view
+
+
+@dataclass(frozen=True)
+class Results:
+    """The standing results of an aggregation as rows: each at the last microsecond of its window, with its keys, bounds and aggregates."""
+
+    aggregation: Aggregation
+    late: LatePolicy
+    view: View = WHOLE
+
+    def __post_init__(self) -> None:
+        if (
+            not isinstance(self.late, LatePolicy)
+            or self.late.name not in ("drop", "accumulate")
+            or self.late.refused is not None
+        ):
+            raise DefinitionError(
+                f"results(late={self.late!r}): results that are read again are corrected or not: use accumulate(…) or drop(). Rows that come too "
+                'late are kept by an output of the aggregation itself: .to("name", late=accumulate(…, refused=divert(…))).'
+            )
+        if self.aggregation.pairs is not None:
+            raise DefinitionError(
+                f"results() of windows over the {self.aggregation.pairs}: stages over joins are defined, but not computed on Spark yet. Let another "
+                "pipeline read what this one writes."
+            )
+
+    def where(self, condition: str | Expression) -> Results:
+        """Only results for which a condition holds go on; one for which it no longer holds is withdrawn from the next stage."""
+        return replace(self, view=self.view.where(condition))
+
+    def select(self, **columns: str | Expression) -> Results:
+        """These columns instead of the aggregates, each computed of a result; keys and bounds stay."""
+        return replace(self, view=self.view.select(**columns))
+
+    def window(self, window: Window, by: str | tuple[str, ...] | list[str] = ()) -> Windowed:
+        """Cut the results into windows, for each key; what may be a key is theirs, whatever the keys below were."""
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        return Windowed(self.aggregation.stream, window, keys, over=self)
 
 
 def merge(*sources: Source) -> Stream:

@@ -183,7 +183,7 @@ def _reading(pipeline: Pipeline, what: Aggregation | Join, sources: tuple[FrameS
     """The same windows, or the same join, over other sources; of what these have beside them, pairs show what they showed live."""
     if not isinstance(what, Join):
         if what.pairs is None:
-            return replace(what, stream=replace(what.stream, sources=sources))
+            return what.on(replace(what.stream, sources=sources))
         over = _over_sources(pipeline, what.pairs, sources)
         return replace(what, stream=over.stream, pairs=over)
     return _over_sources(pipeline, what, sources)

@@ -15,6 +15,7 @@ from eventide.engine.settings import FREE, NEW, Rule, rule_of, settings_of, sign
 from eventide.errors import EventideError
 from eventide.model.time import show_duration
 from eventide.state.generations import NONE
+from eventide.state.ledger import stage_name
 
 log = logging.getLogger("eventide")
 
@@ -39,7 +40,7 @@ def describe_definition(
         "sources": [source.name for source in pipeline.sources],
         "columns": {name: str(kind) for name, kind in kinds.items() if name in needed},
         "outputs": {o.name: {"allowed": o.late.allowed, "aggregation": signature_of(o.aggregation)} for o in pipeline.outputs},
-        "aggregations": {signature_of(a): str(nth or "") for nth, a in enumerate(pipeline.aggregations)},
+        "aggregations": _named(pipeline),
         "pairs": pipeline.join is not None,
         "whole_rows": computed_with(pipeline) is None,
         "settings": settings_of(pipeline),
@@ -55,6 +56,14 @@ def describe_definition(
         "left": {},
         "changes": [],
     }
+
+
+def _named(pipeline: Pipeline) -> dict[str, str]:
+    """What a fresh state calls each aggregation, by what it is; a stage after the one whose results it reads."""
+    names = {signature_of(one): str(nth or "") for nth, one in enumerate(pipeline.aggregations)}
+    for nth, stage in enumerate(pipeline.stages, 1):
+        names[signature_of(stage)] = stage_name(names[signature_of(stage.below[-1])], nth)
+    return names
 
 
 def refuse_older(stored: dict[str, Any] | None, state: str) -> None:

@@ -20,6 +20,7 @@ from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
 from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
+from eventide.engine.batch.stages import StagePlan, with_stages
 from eventide.engine.changes import (
     check_definition,
     describe_definition,
@@ -128,9 +129,7 @@ class Run:
         self.scan = BatchScan(definition, self.spark, self.feeds, self.engine, tuple(self.kinds))
         self.ledger = before if last else self.engine.first_ledger()
         self.resumed_at = self.ledger.batch
-        self.ledger.seat(
-            [o.name for o in definition.outputs], {o.name: one.name for one in self.shape.every for o in one.plan.outputs}
-        )
+        self.ledger.seat([output.name for output in definition.outputs], self.shape.reads)
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, self.feeds)
         self.held: dict[LaneId, str] = {}
@@ -155,7 +154,9 @@ class Run:
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
         outputs = self.pipeline.outputs
-        self.shapes = {name: shape for one in self._shape(mine).every for name, shape in pane_shapes(one, self.kinds).items()}
+        bound = self._shape(mine)
+        rows = [(one, self.kinds) for one in bound.every] + [(stage.shape, dict(stage.kinds)) for stage in bound.stages]
+        self.shapes = {name: shape for one, kinds in rows for name, shape in pane_shapes(one, kinds).items()}
         if stored is not None:
             refuse_outranked(outputs, self.shapes, stored["generation"], self.journal.files, self.state)
             return {"shapes": noted_shapes(self.shapes)}
@@ -188,7 +189,18 @@ class Run:
             )
             for aggregation in ordered
         )
+        stages = self._stages(facts)
+        first, *others = (with_stages(one, self.kinds, stages) for one in (first, *others))
         return replace(first, beside=tuple(others))
+
+    def _stages(self, facts: dict[str, Any]) -> list[StagePlan]:
+        """Its stages by their names in the state."""
+        names, found = facts["aggregations"], []
+        for stage in self.pipeline.stages:
+            assert stage.over is not None
+            name, below = names[signature_of(stage)], names[signature_of(stage.over.aggregation)]
+            found.append(StagePlan(name, below, stage.over.late.allowed, stage.over.view, self._plan(facts, stage)))
+        return found
 
     def _plan(self, facts: dict[str, Any], aggregation: Aggregation | Join) -> Plan:
         plan: Plan = self.pipeline.plan(facts["generation"], aggregation)

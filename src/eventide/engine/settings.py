@@ -112,6 +112,7 @@ RULES: dict[type, dict[str, Rule]] = {
     },
     Aggregation: {
         "stream": Rule(PARTS, "its sources and what it holds for the same event"),
+        "over": Rule(PARTS, "the results that a stage reads: a stage is known by all that it is made of"),
         "window": Rule(NEW, "the partial results in the state are cut by it"),
         "keys": Rule(NEW, "the partial results in the state are kept by them"),
         "pairs": Rule(PARTS, "the join whose pairs it reads"),
@@ -170,7 +171,8 @@ RULES: dict[type, dict[str, Rule]] = {
 
 def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Every setting that can be compared, in the user's words, by the part that it is a setting of."""
-    only = _said(pipeline.join or pipeline.aggregation) if pipeline.join or len(pipeline.aggregations) == 1 else {}
+    alone = pipeline.join is not None or (len(pipeline.aggregations) == 1 and not pipeline.stages)
+    only = _said(pipeline.join or pipeline.aggregation) if alone else {}
     found = {"pipeline": _said(pipeline), "stream": {**only, **_said(pipeline.stream)}}
     for source in pipeline.sources:
         found[f"source {source.name!r}"] = _said(source)
@@ -181,7 +183,12 @@ def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
 
 def signature_of(aggregation: Aggregation | Join) -> str:
     """An aggregation, or a join, in its user's words: by it a state knows its own again."""
-    return str(aggregation) if isinstance(aggregation, Join) else signature(_said(aggregation))
+    if isinstance(aggregation, Join):
+        return str(aggregation)
+    said, over = signature(_said(aggregation)), aggregation.over
+    if over is None:
+        return said
+    return f"{said}, over the results of [{signature_of(over.aggregation)}] ({words(over.view)}, late: {words(over.late)})"
 
 
 def signature(said: Mapping[str, str]) -> str:

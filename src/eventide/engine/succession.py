@@ -104,9 +104,11 @@ class Succession:
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
         assert sink is not None
         first = own.first_start()
-        reach = reach_of(outlet.output)
-        low = plus(whole, reach) if first is None else max(plus(whole, reach), first)
-        span = Span(low, None if mark is None or mark == MAX_TIME else plus(mark, -reach))
+        below, around = outlet.output.aggregation.below, reach_of(outlet.output)
+        low = plus(whole, outlet.output.aggregation.reach if below else around)
+        span = Span(
+            low if first is None else max(low, first), None if mark is None or mark == MAX_TIME else plus(mark, -around)
+        )
         if isinstance(sink, TableSink):
             more = sink.withdraw(name, outlet.shape, self.generation, span)
         else:

@@ -105,8 +105,8 @@ def _open_windows(output: Output, ledger: Ledger) -> list[tuple[int, int]]:
         return sorted({(part.low, part.high) for part in parts if part.kind == PartKind.SESSIONS})
     found = set()
     for part in parts:
-        if part.kind == PartKind.PARTIAL:
-            for start in range(part.low, part.high + 1, window.slice_size):
+        if part.kind in (PartKind.PARTIAL, PartKind.STANDING):
+            for start in range(window.slice_start(part.low), part.high + 1, window.slice_size):
                 found |= set(window.assign(start))
     mark = ledger.frontier.watermark
     return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)

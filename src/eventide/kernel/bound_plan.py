@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -70,15 +70,43 @@ class BoundPlan:
     pairs: JoinPlan | None = None
     """The join whose pairs are its rows, where it is an aggregation over them."""
 
+    above: tuple[Above, ...] = ()
+    """The stages over its results."""
+    over_results: bool = False
+    """Whether it is a stage itself: its rows are results, which may be withdrawn."""
+
     @property
     def every(self) -> tuple[BoundPlan, ...]:
         """All aggregations over the stream."""
         return (self, *self.beside)
 
     @property
+    def stages(self) -> tuple[Above, ...]:
+        """All stages over aggregations of the stream, each after what it reads."""
+        found, level = list[Above](), [stage for one in self.every for stage in one.above]
+        while level:
+            found += level
+            level = [stage for below in level for stage in below.shape.above]
+        return tuple(found)
+
+    @property
+    def nodes(self) -> tuple[BoundPlan, ...]:
+        """All aggregations, over the stream and over results: W is compared with the windows of each."""
+        return (*self.every, *(stage.shape for stage in self.stages))
+
+    @property
     def outputs(self) -> tuple[OutputPlan, ...]:
-        """The outputs of all aggregations over the stream."""
-        return tuple(output for one in self.every for output in one.plan.outputs)
+        """The outputs of all aggregations; the readings by which stages see results are none."""
+        return tuple(output for one in self.nodes for output in one.plan.outputs if one.stage_over(output.name) is None)
+
+    @property
+    def reads(self) -> dict[str, str]:
+        """Which aggregation each output and each reading of a stage reads, by name."""
+        return {output.name: one.name for one in self.nodes for output in one.plan.outputs}
+
+    def stage_over(self, reading: str) -> Above | None:
+        """The stage that sees its results by a reading; None of an output."""
+        return next((stage for stage in self.above if stage.reading == reading), None)
 
     def counter(self, what: str) -> str:
         """Under which name rows are counted that this aggregation has sorted or judged."""
@@ -113,3 +141,19 @@ class BoundPlan:
     def deduplicates(self) -> bool:
         """Whether the stream's duplicates are taken out before anything is judged."""
         return self.plan.dedupe_within is not None
+
+
+@dataclass(frozen=True)
+class Above:
+    """A stage: an aggregation whose rows are the standing results of the one below it."""
+
+    reading: str
+    """The output of the aggregation below by which it sees results; it corrects row by row, and says what it withdraws."""
+    shape: BoundPlan
+    kinds: Mapping[str, pl.DataType]
+    """The columns of results that it reads."""
+
+    @property
+    def chain(self) -> tuple[BoundPlan, ...]:
+        """It and all stages that its results go on to."""
+        return (self.shape, *(one for stage in self.shape.above for one in stage.chain))

@@ -15,6 +15,7 @@ from eventide.kernel import aggregate
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import END, OP, ROWS, SEEN, TIMING, UNSEEN
 from eventide.kernel.expression import holds
+from eventide.kernel.judge import W
 from eventide.kernel.view import THERE, filters, shown, shown_kinds
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
@@ -30,9 +31,9 @@ UNTIMED = MAX_TIME
 PLAIN = "__plain"
 """An entry that says no more than one on-time result: what a window without an entry is taken to have said."""
 WITHDRAWN = "__withdrawn"
-"""Nothing stands although something was said; only an output whose view holds results back has this column."""
+"""Nothing stands although something was said; only an output whose results may be absent has this column."""
 ORDER = "__order"
-"""Where a late partial stands among those of its batch: one each for per-row firing, otherwise all the same."""
+"""Where a late partial stands among those of its batch: one each for per-row firing, the class of W for the next stage, otherwise all the same."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Firing:
     said: pl.DataFrame
     joined: int | None = None
     """W when the output joined a run that had begun without it: windows that had closed by then have said nothing."""
+    hands_on: bool = False
+    """Whether its panes are changes for the next stage: each says under which class of W it came."""
     panes: list[pl.DataFrame] = field(default_factory=list)
     entries: list[pl.DataFrame] = field(default_factory=list)
     looked_from: int | None = None
@@ -65,7 +68,8 @@ class Firing:
         self.names = (
             aggregates if self.output.view == WHOLE else list(self.output.view.names(self.shape.keys, aggregates, "view"))
         )
-        self._filters = filters(self.output.view)
+        self._filters = may_be_absent(self.shape, self.output)
+        self._class = UNSEEN
 
     def run(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
         """Fire over the windows in scope: `stored` are partials by window end, `late` those of this batch's late rows."""
@@ -111,7 +115,7 @@ class Firing:
         base = held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
         if isinstance(trigger, PerRow):
             for row in fresh.sort(ORDER).partition_by(ORDER, maintain_order=True):
-                base = _both(base, row)
+                self._class, base = int(row[ORDER][0]), _both(base, row)
                 now = base.join(row.select(self.by).unique(), on=self.by, how="semi", nulls_equal=True)
                 self._emit(self._merged(now), LATE)
             return
@@ -321,7 +325,8 @@ class Firing:
 
     def _pane(self, panes: pl.DataFrame, op: str, timing: str) -> None:
         if len(panes):
-            self.panes.append(panes.with_columns(pl.lit(op).alias(OP), pl.lit(timing).alias(TIMING)))
+            under = [pl.lit(self._class if timing == LATE else UNSEEN, dtype=pl.Int64).alias(W)] if self.hands_on else []
+            self.panes.append(panes.with_columns(pl.lit(op).alias(OP), pl.lit(timing).alias(TIMING), *under))
 
     def _note(self, entries: pl.DataFrame) -> None:
         if entries.is_empty():
@@ -339,6 +344,11 @@ class Firing:
         if self.moment.now is not None:
             last = last.filter(pl.col(END) > self.moment.now - self.output.allowed)
         return last
+
+
+def may_be_absent(shape: BoundPlan, output: OutputPlan) -> bool:
+    """Whether a window of an output may have no result: its view holds it back, or all that it was made of was withdrawn."""
+    return filters(output.view) or (shape.over_results and output.accumulation != DISCARDING)
 
 
 def holds_nothing_back(output: OutputPlan) -> bool:
@@ -366,4 +376,4 @@ def nothing_said(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.DataT
     """What an output has said that has said nothing; `kinds` are those of keys and finished aggregates."""
     schema: dict[str, pl.DataType] = {END: pl.Int64(), **{k: kinds[k] for k in shape.keys}}
     schema |= {SEQUENCE: pl.Int64(), COVERED: pl.Int64(), DUE: pl.Int64(), **shown_kinds(shape, output, kinds)}
-    return pl.DataFrame(schema=schema | ({WITHDRAWN: pl.Boolean()} if filters(output.view) else {}))
+    return pl.DataFrame(schema=schema | ({WITHDRAWN: pl.Boolean()} if may_be_absent(shape, output) else {}))

@@ -15,6 +15,7 @@ from eventide.kernel.keys import one_of_equals
 from eventide.kernel.resolution import CLOCK
 from eventide.kernel.share import Share, shares_of
 from eventide.kernel.sides import side_shares
+from eventide.kernel.ways import ahead_ways
 from eventide.model.event import LaneId, Position, least_arrival
 from eventide.model.lane import Progress
 from eventide.model.time import EARLIEST, LATEST, MAX_TIME, MIN_TIME, plus
@@ -134,6 +135,7 @@ class LaneScanner:
             # A sum may be 0, and is compared all the same.
             told = {share.shape.counter(n): number for n, number in share.counts.items() if number or n.startswith("value_")}
             self.found.counts.update(told)
+            self.found.counts.update(ahead_ways(share.partials, share.shape))
         for name, number in self.clock.counts.items():
             self.found.count(name, number)
         return self.found
@@ -204,7 +206,7 @@ class LaneScanner:
         return rows.with_columns(joins.fill_null(True).alias("__joins"))
 
     def _progress(self, rows: pl.DataFrame) -> None:
-        crosses = pl.any_horizontal([_crosses(one, self.shape.sweeps_all) for one in self.shape.every])
+        crosses = pl.any_horizontal([_crosses(one, self.shape.sweeps_all) for one in self.shape.nodes])
         said = rows.with_row_index("__index").with_columns(
             pl.col("__joins").shift(-1).fill_null(False).alias("__before_gap"),
             (pl.col("__joins") | crosses | ((pl.col("__index") == 0) & pl.lit(self._first))).alias("__says"),

@@ -145,6 +145,12 @@ def _over_results(node: Aggregation, what: str) -> None:
         raise DefinitionError(
             f"{what}: session windows over results would split when a result is withdrawn. Use tumbling(…) or sliding(…)."
         )
+    for key in node.keys:
+        if key in BOUNDS:
+            raise DefinitionError(
+                f"{what}: by={key!r}: its results have a {key!r} of their own. Give the other one another name first: "
+                f'.select(of="{key}", …).window(…, by="of").'
+            )
     for name, aggregate in node.aggregates:
         if aggregate.kind in BY_ARRIVAL:
             raise DefinitionError(

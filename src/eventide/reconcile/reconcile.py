@@ -108,6 +108,11 @@ def _check(pipeline: Pipeline, output: Output, by: str) -> None:
     if by != "window" and by not in PERIODS:
         raise DefinitionError(f"corrections by {by!r}; they may be by window, {', '.join(PERIODS)}.")
     refuse_view(output)
+    if output.aggregation.over is not None:
+        raise DefinitionError(
+            f"output {output.name!r} is of a stage, whose windows are made of results, not of rows that could be folded in. Reconcile an output of "
+            f"{output.aggregation.below[0].window}, which it is made of, or compute it again: pipeline.backfill(deliver=True)."
+        )
     if not isinstance(pipeline.aggregation.window, Sliding):
         raise DefinitionError(
             "sessions cannot be corrected one by one: a late row may join two into one. pipeline.backfill(deliver=True) computes them again "

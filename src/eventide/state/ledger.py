@@ -49,6 +49,8 @@ class Ledger:
     """Which aggregation each output reads, where there are several."""
     looked_from: dict[str, int] = field(default_factory=dict)
     """For outputs whose view holds results back: the start of the earliest window that was looked at, shown or not."""
+    readings: dict[str, Counter[str]] = field(default_factory=dict)
+    """What is counted for outputs, for the readings by which stages see results."""
 
     def attempt_of(self, batch: int) -> str:
         """The attempt whose files a batch consists of.
@@ -98,7 +100,12 @@ class Ledger:
 
     def waiting_for(self, aggregation: str) -> int:
         """Rows that were read and have no verdict yet in an aggregation."""
-        return self.counted(aggregation, "kept") - self.counted(aggregation, "judged") - self.rows["duplicates"]
+        stream = root_of(aggregation)
+        return self.counted(stream, "kept") - self.counted(stream, "judged") - self.rows["duplicates"]
+
+    def counts_of(self, name: str) -> Counter[str]:
+        """What was counted for an output, or for a reading of a stage."""
+        return self.readings.get(name, Counter()) if is_reading(name) else self.outputs.get(name, Counter())
 
     def seat(self, names: Iterable[str], reads: Mapping[str, str] | None = None) -> None:
         """Take up outputs that are new, with what was judged before them; let go of those that left, and of aggregations that nobody reads.
@@ -109,13 +116,20 @@ class Ledger:
         read = {self.reads.get(name, "") for name in names}
         if any(f"{side}_kept" in self.rows for side in ("left", "right")):
             read.add("")  # rows of a join are counted under no name, whoever reads its pairs
+        read |= {*map(root_of, read), *(of for name, of in self.reads.items() if is_reading(name))}
         self.rows = Counter({c: n for c, n in self.rows.items() if _named(c)[1] not in SORTED or _named(c)[0] in read})
-        judged = {n: Counter({w: k for w in JUDGED if (k := self.counted(self.reads.get(n, ""), w))}) for n in names}
+        judged = {n: self._judged_for(self.reads.get(n, "")) for n in names}
         fresh = [name for name in names if name not in self.outputs and self.batch >= 0]
         self.joined_at = {n: w for n, w in self.joined_at.items() if n in names} | dict.fromkeys(fresh, self.frontier.watermark)
         self.outputs = {name: self.outputs.get(name, Counter()) for name in names}
         self.looked_from = {name: first for name, first in self.looked_from.items() if name in names}
         self.joined = {name: self.joined.get(name, judged[name]) for name in names}
+        self.readings = {name: self.readings.get(name, Counter()) for name in self.reads if is_reading(name)}
+
+    def _judged_for(self, aggregation: str) -> Counter[str]:
+        """Rows that the stream's aggregation has judged, and pairs of a row, or of its way through stages, and a window."""
+        whose = {what: aggregation if what == "pairs" else root_of(aggregation) for what in JUDGED}
+        return Counter({what: number for what, name in whose.items() if (number := self.counted(name, what))})
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -139,6 +153,7 @@ class Ledger:
             "settled": self.settled,
             "reads": self.reads,
             "looked_from": self.looked_from,
+            "readings": {name: dict(counts) for name, counts in self.readings.items()},
         }
 
     @classmethod
@@ -163,6 +178,7 @@ class Ledger:
             settled=raw["settled"],
             reads=raw.get("reads", {}),
             looked_from=raw.get("looked_from", {}),
+            readings={name: Counter(counts) for name, counts in raw.get("readings", {}).items()},
         )
 
 
@@ -170,6 +186,38 @@ def _named(counter: str) -> tuple[str, str]:
     """The aggregation that a counter is of, and what it counts."""
     name, _, what = counter.rpartition("/")
     return name, what
+
+
+def stage_name(below: str, nth: int) -> str:
+    """What a state calls a stage, after the aggregation whose results it reads; reading_name, what it calls that reading.
+
+    >>> stage_name("", 1), stage_name("1^2", 3)
+    ('^1', '1^2^3')
+    """
+    return f"{below}^{nth}"
+
+
+def root_of(aggregation: str) -> str:
+    """The aggregation over the stream that a stage is built on, by name.
+
+    >>> root_of("1^2^3"), root_of("1")
+    ('1', '1')
+    """
+    return aggregation.partition("^")[0]
+
+
+def reading_name(stage: str) -> str:
+    """What a state calls the reading by which a stage sees results; no output can be called so.
+
+    >>> is_reading(reading_name("^1")), is_reading("totals")
+    (True, False)
+    """
+    return f"results/{stage}"
+
+
+def is_reading(name: str) -> bool:
+    """Whether it is no output but what a stage reads by."""
+    return "/" in name
 
 
 def carry_from(raw: dict[str, object]) -> LaneCarry:

@@ -43,6 +43,8 @@ class PartKind(StrEnum):
     """Rows of one side of a join that may still find a match."""
     CLOCK = "clock"
     """A lane's clock."""
+    STANDING = "standing"
+    """Results that stand below a stage, and what became of them."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from eventide.engine.batch.lane_task import by_bucket
 from eventide.engine.batch.panes import pane_table
 from eventide.engine.batch.rows import placed_rows, write_audited
 from eventide.kernel import aggregate, dedupe, judge
-from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.bound_plan import Above, BoundPlan
 from eventide.kernel.columns import (
     ARRIVAL,
     BEHIND,
@@ -31,12 +31,14 @@ from eventide.kernel.columns import (
 )
 from eventide.kernel.fire import DUE, ORDER, Firing, Moment, held_back, holds_nothing_back, nothing_said
 from eventide.kernel.grid import last_end
+from eventide.kernel.handing import changes, class_of
 from eventide.kernel.join import in_order
 from eventide.kernel.keys import one_of_equals
 from eventide.kernel.place import KEPT, LATE
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
 from eventide.kernel.share import behind_of
-from eventide.kernel.view import shown_kinds
+from eventide.kernel.view import START, shown_kinds
+from eventide.kernel.ways import ways_of
 from eventide.model.event import Position
 from eventide.model.plan import OutputPlan
 from eventide.model.sweep import Step
@@ -96,6 +98,14 @@ class BucketAccount:
     """Counters of the sides of a join."""
     beyond: dict[str, int] = field(default_factory=dict)
     """Of each side of a join, the rows kept that lie beyond the sweep."""
+    ways: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of outputs of the stages above, and of readings there: ways of source rows by verdict."""
+    way_pairs: dict[str, int] = field(default_factory=dict)
+    """Ways that came to each stage above."""
+    handed: dict[str, int] = field(default_factory=dict)
+    """Changes of results that were handed on, by stage."""
+    taken: int = 0
+    """Changes of results that came to this bucket of a stage in this batch."""
 
     def to_json(self) -> str:
         """One line of text."""
@@ -158,8 +168,10 @@ class Settling:
         self._divert_all(seen)
         fresh = judge.late_partials(seen, shape)
         self._add(PartKind.PARTIAL, self._needed(fresh), SLICE)
+        found = ways_of(seen, shape)
+        self.account.ways, self.account.way_pairs = {n: dict(c) for n, c in found.verdicts.items()}, dict(found.pairs)
         late = self._ordered_late(seen, fresh)
-        self._fire(fresh, late)
+        self._fire(fresh, late, seen)
 
     def _divert_all(self, seen: pl.DataFrame) -> None:
         """What is refused under the least lateness is all that any output diverts; W is looked up for it once."""
@@ -175,18 +187,46 @@ class Settling:
     def _ordered_late(self, seen: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
         """This batch's late partials by window; each row apart where an output fires for every row."""
         shape = self.shape
-        if not any(isinstance(o.late, PerRow) and o.allowed for o in shape.plan.outputs):
+        apart = [o for o in shape.plan.outputs if isinstance(o.late, PerRow) and shape.stage_over(o.name) is None]
+        if not any(output.allowed for output in apart):
             return judge.windows_of(fresh.filter(pl.col(SEEN) != UNSEEN), shape).with_columns(
                 pl.lit(0, dtype=pl.Int64).alias(ORDER)
             )
+        return self._late_apart(seen, pl.int_range(pl.len(), dtype=pl.Int64))
+
+    def _late_apart(self, seen: pl.DataFrame, order: pl.Expr) -> pl.DataFrame:
+        """This batch's late partials by window, apart by the order in which they are to be taken."""
+        shape = self.shape
         rows = seen.filter((pl.col(SEEN) != UNSEEN) & (pl.col("__last_end") > pl.col(SEEN) - max(shape.plan.allowances)))
-        rows = rows.sort(POSITION).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(ORDER))
+        rows = rows.sort(POSITION).with_columns(order.alias(ORDER))
         apart = aggregate.partial(rows, [SLICE, *shape.keys, SEEN, ORDER], shape.plan.aggregates)
         return judge.windows_of(apart, shape)
 
-    def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame) -> None:
+    def _late_for(self, above: Above, rows: pl.DataFrame) -> pl.DataFrame:
+        """The same for a stage: apart by what W had passed of all that it and those above it ask for."""
+        return self._late_apart(rows, class_of(above.chain))
+
+    def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame, rows: pl.DataFrame) -> None:
+        """Fire what is due, by partials that are new, those of them that are late, and the rows that they are of."""
         said = [self._said(index) for index in range(len(self.shape.plan.outputs))]
         low, high = self._scope(late, said)
+        stored = self._stored(fresh, low, high)
+        for index, output in enumerate(self.shape.plan.outputs):
+            above = self.shape.stage_over(output.name)
+            firing = self._firing(output, said[index], above is not None)
+            firing.run(stored, late if above is None else self._late_for(above, rows))
+            self._look(output, firing)
+            if above is None:
+                self._write_panes(index, firing)
+            elif firing.panes:
+                self._hand_on(above, self._with_starts(firing))
+            self._add(PartKind.SAID, firing.new_entries(), END, output=output.name)
+
+    def _firing(self, output: OutputPlan, said: pl.DataFrame, hands_on: bool) -> Firing:
+        return Firing(self.shape, output, self.batch.moment, said, self.batch.joined.get(output.name), hands_on)
+
+    def _stored(self, fresh: pl.DataFrame, low: int, high: int) -> pl.DataFrame:
+        """Partials by window that anything fired in this batch can need: those in the store, and new ones that are on time."""
         parts = [p for p in self.parts.get(PartKind.PARTIAL, []) if p.high >= low and p.low <= high] if low <= high else []
         frames = self.store.read(parts)
         on_time = fresh.filter(pl.col(SEEN) == UNSEEN)
@@ -199,24 +239,29 @@ class Settling:
             frames = [merged]
         frames = [f for f in [*frames, on_time] if len(f)]
         stored = pl.concat(frames, how="diagonal_relaxed") if frames else fresh.head(0)
-        stored = judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
-        for index, output in enumerate(self.shape.plan.outputs):
-            firing = Firing(self.shape, output, self.batch.moment, said[index], self.batch.joined.get(output.name))
-            firing.run(stored, late)
-            self._look(output, firing)
-            self._write_panes(index, firing)
-            self._add(PartKind.SAID, firing.new_entries(), END, output=output.name)
+        return judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
 
     def _look(self, output: OutputPlan, firing: Firing | SessionFiring) -> None:
         if firing.looked_from is not None:
             self.account.looked_from[output.name] = firing.looked_from
 
     def _write_panes(self, index: int, firing: Firing) -> None:
+        if firing.panes:
+            self._panes(index, self._with_starts(firing))
+
+    def _with_starts(self, firing: Firing) -> pl.DataFrame:
         window = self.shape.plan.window
-        if not firing.panes or not isinstance(window, Sliding):
-            return
-        panes = pl.concat(firing.panes, how="diagonal_relaxed").with_columns((pl.col(END) - window.size).alias("__start"))
-        self._panes(index, panes)
+        assert isinstance(window, Sliding)
+        return pl.concat(firing.panes, how="diagonal_relaxed").with_columns((pl.col(END) - window.size).alias(START))
+
+    def _hand_on(self, above: Above, panes: pl.DataFrame) -> None:
+        """Changes of results to the buckets of the stage over them, which is settled next."""
+        told = changes(panes, self.shape.keys, above)
+        cut = by_bucket(told, above.shape.keys, above.shape.buckets)
+        self.account.added += self.store.write(
+            PartKind.STANDING, self.batch.number, cut, about=TIME, aggregation=above.shape.name
+        )
+        self.account.handed[above.shape.name] = len(told)
 
     def _panes(self, index: int, panes: pl.DataFrame) -> None:
         output = self.shape.plan.outputs[index]

@@ -13,12 +13,16 @@ from eventide.errors import EventideError
 from eventide.kernel import aggregate, exactsum
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import ROWS
+from eventide.state.ledger import root_of
 from eventide.state.store import PartKind
 
 if TYPE_CHECKING:
     from eventide.engine.batch.microbatch import BatchInput, BatchResult
     from eventide.state.ledger import Ledger
     from eventide.state.store import Store
+
+
+WITHDRAWALS = ("withdrawals_offered", "withdrawals_applied", "withdrawals_refused")
 
 
 class ConservationBreach(EventideError):
@@ -38,6 +42,8 @@ def check_conservation(
             _rows(one, result, given)
         _pairs(one, before, result, given)
         _partials(store, one, given)
+    for stage in shape.stages:
+        _stage(stage.shape, before, result, given)
     _late_rows(store, shape, diverts, before, result, given)
     _audited(store, shape, before, result, given)
     _agree(
@@ -73,15 +79,27 @@ def _rows(shape: BoundPlan, result: BatchResult, given: BatchInput) -> None:
 
 def _pairs(shape: BoundPlan, before: Ledger, result: BatchResult, given: BatchInput) -> None:
     """For each output, pairs of row and window judged = on time + admitted + refused; rows, by their worst verdict, likewise."""
-    pairs, ahead, judged = (
-        result.ledger.counted(shape.name, what) - before.counted(shape.name, what) for what in ("pairs", "ahead", "judged")
-    )
+    pairs = result.ledger.counted(shape.name, "pairs") - before.counted(shape.name, "pairs")
+    root = root_of(shape.name)
+    ahead, judged = (result.ledger.counted(root, what) - before.counted(root, what) for what in ("ahead", "judged"))
     for name in (output.name for output in shape.plan.outputs):
-        counts, old = result.ledger.outputs[name], before.outputs.get(name, Counter())
+        counts, old = result.ledger.counts_of(name), before.counts_of(name)
         for want, prefix, what in ((pairs, "", "pairs of row and window"), (ahead + judged, "rows_", "rows")):
             parts = [counts[prefix + verdict] - old[prefix + verdict] for verdict in ("on_time", "admitted", "refused")]
             found = f"{parts[0]} on time + {parts[1]} admitted + {parts[2]} refused"
             _agree(given.number, f"{what} judged", want, f"{found} in output {name!r}", sum(parts))
+
+
+def _stage(shape: BoundPlan, before: Ledger, result: BatchResult, given: BatchInput) -> None:
+    """The same of the ways of rows into a stage; every change of a result below came to one of its buckets; withdrawals are applied or refused."""
+    _pairs(shape, before, result, given)
+    handed, taken = result.handed[shape.name]
+    _agree(given.number, f"changes of results handed on to {shape.plan.window}", handed, "changes taken in there", taken)
+    for name in (output.name for output in shape.plan.outputs):
+        now, old = result.ledger.counts_of(name), before.counts_of(name)
+        offered, applied, refused = (now[w] - old[w] for w in WITHDRAWALS)
+        found = f"{applied} applied + {refused} refused in {name!r}"
+        _agree(given.number, "withdrawals offered", offered, found, applied + refused)
 
 
 def _kept_rows(shape: BoundPlan, given: BatchInput) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -17,7 +17,8 @@ from eventide.engine.batch.join_task import JOINED, deduplicate_side, settle_joi
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.pairs import pair_kinds
 from eventide.engine.batch.runner import Runner
-from eventide.kernel.bound_plan import BoundPlan, counter_of
+from eventide.engine.batch.stages import count_stages, handed_on, settle_stage
+from eventide.kernel.bound_plan import Above, BoundPlan, counter_of
 from eventide.kernel.fire import Moment
 from eventide.kernel.sides import JoinPlan
 from eventide.model.event import LaneId, Position, end_of
@@ -30,6 +31,8 @@ from eventide.state.store import Part, PartKind, Store
 
 SETTLED = (PartKind.PARTIAL, PartKind.ROWS, PartKind.FIRSTS, PartKind.SAID, PartKind.SESSIONS)
 """What a bucket of an aggregation is settled from."""
+ENDING = (PartKind.PARTIAL, PartKind.SAID, PartKind.STANDING)
+"""What nobody asks for once the last window that it is about has ended."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class BatchResult:
     """Files of the rows that went on, where they are an output themselves."""
     beyond: Counter[str] = field(default_factory=Counter)
     """Rows beyond the sweep on each side of a join."""
+    handed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Changes of results that were handed on to each stage, and those that came there."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,9 @@ class Engine:
     def first_ledger(self) -> Ledger:
         """Before anything was read."""
         frontier = Frontier([s.timing for s in self.shape.plan.sources], self.shape.plan.when_all_idle)
-        return Ledger(frontier=frontier.state, outputs={o.name: Counter() for o in self.shape.outputs})
+        ledger = Ledger(frontier=frontier.state)
+        ledger.seat([output.name for output in self.shape.outputs], self.shape.reads)
+        return ledger
 
     def process(self, before: Ledger, given: BatchInput) -> BatchResult:
         """Advance the frontier through what was read, then settle every bucket of keys."""
@@ -165,15 +172,28 @@ class Engine:
         own = [(one, [p for p in ledger.parts if p.aggregation == one.name and p.kind in SETTLED]) for one in shapes]
         settled = self._per_bucket(_settle_bucket, batch, own)
         self._apply(ledger, settled)
-        return settled
+        return settled + self._settle_stages(ledger, batch, shapes)
+
+    def _settle_stages(self, ledger: Ledger, batch: Batch, shapes: Iterable[BoundPlan]) -> list[BucketAccount]:
+        """A job for each level of stages, once what it reads has been settled."""
+        accounts, level = list[BucketAccount](), [stage for one in shapes for stage in one.above]
+        while level:
+            own = [(stage, [p for p in ledger.parts if p.aggregation == stage.shape.name]) for stage in level]
+            settled = self._per_bucket(settle_stage, batch, own)
+            self._apply(ledger, settled)
+            accounts, level = accounts + settled, [stage for below in level for stage in below.shape.above]
+        return accounts
 
     def _per_bucket(
-        self, work: Callable[..., BucketAccount], batch: Batch, shares: list[tuple[BoundPlan, list[Part]]]
+        self,
+        work: Callable[..., BucketAccount],
+        batch: Batch,
+        shares: Sequence[tuple[BoundPlan | Above, list[Part]]],
     ) -> list[BucketAccount]:
         """A task for each bucket of each aggregation that has parts in it."""
         tasks: list[Callable[[], str]] = []
         for shape, parts in shares:
-            for bucket in range(shape.buckets):
+            for bucket in range(self.shape.buckets):
                 here = [p for p in parts if p.bucket == bucket]
                 if here:
                     tasks.append(partial(_line, work, shape, self.store, batch, bucket, here))
@@ -197,6 +217,7 @@ class Engine:
         known |= {p.path for a in settled for p in a.added}
         for shape in self.shape.every:
             self._count(ledger, given, shape, [a for a in settled if a.counts and a.aggregation == shape.name])
+        count_stages(self.shape, ledger, given.accounts, settled)
         for account in settled:
             for place, late in account.late_by_source.items():
                 ledger.by_source[place].update({counter_of(account.aggregation, "late"): late})
@@ -215,13 +236,14 @@ class Engine:
             },
             [*(path for a in given.accounts for path in a.audited), *(path for a in settled for path in a.audited)],
             sum((Counter(a.beyond) for a in settled), Counter()),
+            handed_on(self.shape, settled),
         )
 
     def _count(self, ledger: Ledger, given: BatchInput, shape: BoundPlan, settled: list[BucketAccount]) -> None:
         """What one aggregation judged: rows that were ahead in the scan, and those judged in its buckets."""
         sure, pairs = (sum(a.counts.get(shape.counter(n), 0) for a in given.accounts) for n in ("ahead", "ahead_pairs"))
         for index, output in enumerate(shape.plan.outputs):
-            counts = ledger.outputs[output.name]
+            counts = ledger.counts_of(output.name)
             for account in settled:
                 counts.update(account.counts[index])
             counts.update(on_time=pairs, rows_on_time=sure)
@@ -253,16 +275,16 @@ class Engine:
             return part.high >= batch.upto[0] if batch.upto != end_of(batch.upto[0]) else part.high > batch.upto[0]
         if part.kind in (PartKind.KEPT, PartKind.SIDE):
             return True
-        if part.output and part.output not in {o.name for o in self.shape.outputs}:
+        if part.output and part.output not in self.shape.reads:
             return False
-        shape = next((one for one in self.shape.every if one.name == part.aggregation), None)
+        shape = next((one for one in self.shape.nodes if one.name == part.aggregation), None)
         if shape is None:
             return False
         window, now = shape.plan.window, batch.moment.now
-        if now is None or not isinstance(window, Sliding) or part.kind not in (PartKind.PARTIAL, PartKind.SAID):
+        if now is None or not isinstance(window, Sliding) or part.kind not in ENDING:
             return True
         widest = max(shape.plan.allowances)
-        end = window.last_end(part.high) if part.kind == PartKind.PARTIAL else part.high
+        end = part.high if part.kind == PartKind.SAID else window.last_end(part.high)
         return end > now - widest
 
 

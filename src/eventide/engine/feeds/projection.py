@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from eventide.engine.feeds.joined import joined_kinds, pairs_shown
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import kind_of
+from eventide.model.aggregate import Aggregate
 from eventide.model.window import Session
 from eventide.wording import words
 
@@ -79,8 +80,8 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
     if pipeline.join is not None:
         shown = pairs_shown(pipeline, pipeline.join, feeds)
         for aggregation in pipeline.aggregations:
-            _refuse_words(aggregation, shown)
-            _refuse_unordered(aggregation, shown)
+            refuse_words(aggregation.aggregates, shown)
+            refuse_unordered(aggregation.aggregates, shown)
             _check_keys(aggregation, shown)
         return joined_kinds(pipeline.join, feeds)
     given, needed = [feed.reading.given for feed in feeds], needed_columns(pipeline)
@@ -97,15 +98,15 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
         if column not in first:
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
     for aggregation in pipeline.aggregations:
-        _refuse_words(aggregation, first)
-        _refuse_unordered(aggregation, first)
+        refuse_words(aggregation.aggregates, first)
+        refuse_unordered(aggregation.aggregates, first)
         _check_keys(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
 
 
-def _refuse_words(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]) -> None:
+def refuse_words(aggregates: Iterable[tuple[str, Aggregate]], kinds: Mapping[str, pl.DataType]) -> None:
     """Texts, times and nested values have no sum; found here, not by the first row."""
-    for name, what in aggregation.aggregates:
+    for name, what in aggregates:
         if not kind_of(what.kind).numbers or what.column is None:
             continue
         kind = kinds[what.column]
@@ -117,9 +118,9 @@ def _refuse_words(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]
             )
 
 
-def _refuse_unordered(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]) -> None:
+def refuse_unordered(aggregates: Iterable[tuple[str, Aggregate]], kinds: Mapping[str, pl.DataType]) -> None:
     """Nested values have no order by which one of them could lead."""
-    for name, what in aggregation.aggregates:
+    for name, what in aggregates:
         ordered = kind_of(what.kind).ordered
         column = None if ordered is None else ordered(what)
         if column is not None and kinds[column].is_nested():
