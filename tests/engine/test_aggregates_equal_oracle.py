@@ -60,9 +60,12 @@ LEADERS = (
     *((f"{name}_price", aggregate.Aggregate(name, "price")) for name in EXACT),
 )
 CONDITIONS = ("value > 0", "price < 10 AND word <> ''", "paise > 100000000", "qty IN (1, 3)")
-UNDER_CONDITIONS = tuple(
-    (f"{name}_{nth}", replace(what, where=expression(CONDITIONS[nth % len(CONDITIONS)])))
-    for nth, (name, what) in enumerate((*EVERY, *LEADERS))
+UNDER_CONDITIONS = (
+    ("n", aggregate.count()),  # a trigger may ask for it
+    *(
+        (f"{name}_{nth}", replace(what, where=expression(CONDITIONS[nth % len(CONDITIONS)])))
+        for nth, (name, what) in enumerate((*EVERY, *LEADERS))
+    ),
 )
 SOME_ADD = (
     ("n", aggregate.count(where="value > 0")),
