@@ -57,6 +57,7 @@ def test_a_late_row_corrects_every_stage(tmp_path: Path) -> None:
     assert feeding.table("twice", 'window_end, "all"')
     shown, sound = where_rows_went(feeding.staged(), feeding.run.ledger)
     assert sound and "7 in" in shown
+    assert {"most", "twice"} <= {*feeding.run.ledger.looked_from}  # so that a later generation knows what it may withdraw
     assert where_rows_went(feeding.staged(below=False), committed(feeding.staged(below=False)))[1]
     assert list(feeding.run.ledger.outputs) == ["tens", "most", "twice"]
 

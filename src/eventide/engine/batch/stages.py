@@ -92,5 +92,6 @@ def count_stages(shape: BoundPlan, ledger: Ledger, scanned: Sequence[LaneAccount
                 counts.update(account.ways.get(output.name, {}))
                 if account.aggregation == one.name:
                     counts.update(account.counts[index])
+            ledger.look(output.name, [a.looked_from[output.name] for a in settled if output.name in a.looked_from])
             counts.update(panes=sum(rows for account in settled for name, _, rows in account.panes if name == output.name))
         ledger.rows[one.counter("pairs")] += pairs + sum(account.way_pairs.get(one.name, 0) for account in settled)
