@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide.definition.output import Output, check_name
+from eventide.definition.output import Output, check_name, require_rows
 from eventide.errors import DefinitionError, LossWarning
 from eventide.model import graph
 from eventide.model.aggregate import Aggregate
@@ -206,12 +206,8 @@ class Join:
                 "it would stand there for ever. Use a sink with upserts (sqlite, postgres, …), an inner join, or late=drop().",
                 LossWarning,
             )
-        diverted = None if self.late.refused is None else self.late.refused.to
-        if diverted is not None and not diverted.capabilities.append:
-            raise DefinitionError(
-                f"output {name!r}: late rows are diverted to {type(diverted).__name__}, which cannot hold rows. "
-                "Use parquet(…), kafka_topic(…) or a SQL sink."
-            )
+        if self.late.refused is not None:
+            require_rows(name, "late rows are diverted", self.late.refused.to)
         mode = RETRACTING if self.withdraws else ACCUMULATING
         return Output(name, self, sink, self.late, None, PER_BATCH, mode)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.batch.panes import emission
 from eventide.kernel.arrow_types import small
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import OP, TIME, TIMING, instant
+from eventide.kernel.columns import TIME, instant
 from eventide.kernel.join import PAIR
 from eventide.kernel.sides import JoinPlan
 from eventide.model.graph import Join
@@ -49,10 +50,5 @@ def pair_table(changes: pl.DataFrame, shape: BoundPlan, join: JoinPlan, clock: i
         instant(TIME).alias(naming.meta("window_end")),
         *names,
         pl.lit(0, dtype=pl.Int64).alias(naming.meta("sequence")),
-        pl.col(OP).alias(naming.meta("op")),
-        pl.col(TIMING).alias(naming.meta("timing")),
-        pl.lit(shape.plan.generation, dtype=pl.Int64).alias(naming.meta("generation")),
-        pl.from_epoch(pl.lit(clock, dtype=pl.Int64), time_unit="us")
-        .dt.replace_time_zone("UTC")
-        .alias(naming.meta("emitted_at")),
+        *emission(naming, shape.plan.generation, clock),
     )

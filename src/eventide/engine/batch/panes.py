@@ -27,10 +27,16 @@ def pane_table(panes: pl.DataFrame, shape: BoundPlan, output: OutputPlan, clock:
         *shape.keys,
         *names,
         pl.col("__sequence").alias(naming.meta("sequence")),
+        *emission(naming, shape.plan.generation, clock),
+    )
+
+
+def emission(naming: PaneShape, generation: int, clock: int) -> list[pl.Expr]:
+    """What is said of every emission beside its result: what it does, its timing, of which generation it is and when it was made."""
+    made = pl.from_epoch(pl.lit(clock, dtype=pl.Int64), time_unit="us").dt.replace_time_zone("UTC")
+    return [
         pl.col(OP).alias(naming.meta("op")),
         pl.col(TIMING).alias(naming.meta("timing")),
-        pl.lit(shape.plan.generation, dtype=pl.Int64).alias(naming.meta("generation")),
-        pl.from_epoch(pl.lit(clock, dtype=pl.Int64), time_unit="us")
-        .dt.replace_time_zone("UTC")
-        .alias(naming.meta("emitted_at")),
-    )
+        pl.lit(generation, dtype=pl.Int64).alias(naming.meta("generation")),
+        made.alias(naming.meta("emitted_at")),
+    ]
