@@ -104,8 +104,10 @@ def _same_rows(got: InlineRun, ref: Reference, aggregation: str) -> None:
 
 def _same_table(plan: Plan, output: OutputPlan, mine: list[Said], theirs: list[Said], same: Same) -> None:
     if output.accumulation == DISCARDING:
-        if isinstance(plan.window, Session) and output.early is not None:
-            return  # early deltas of a session that later merges away stand under its old bounds: they depend on the cut
+        if isinstance(plan.window, Session) and not (output.early is None and isinstance(output.late, PerRow)):
+            # A delta stands under the bounds that its session had when it was said, and stays there when the session merges on: when
+            # deltas are said by the batch, which bounds those were depends on the cut, and what they add up to does not.
+            mine, theirs = _by_meeting_sessions(mine, theirs)
         ours, oracles = _added(mine, plan), _added(theirs, plan)
     else:
         ours, oracles = standing(mine), standing(theirs)
@@ -127,6 +129,23 @@ def standing(panes: list[Said]) -> dict[Any, Any]:
         if (window, key) not in best or rank >= best[window, key][0]:
             best[window, key] = (rank, values)
     return {at: values for at, (rank, values) in best.items() if not rank[1]}
+
+
+def _by_meeting_sessions(mine: list[Said], theirs: list[Said]) -> tuple[list[Said], list[Said]]:
+    """Both with the sessions of a key that meet, whoever said them, under the bounds that hold all of them."""
+    spans: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for (start, end), key in sorted({(said[0], said[1]) for said in (*mine, *theirs)}, key=lambda one: (repr(one[1]), one[0])):
+        held = spans[key]
+        if held and start <= held[-1][1]:
+            held[-1] = (held[-1][0], max(end, held[-1][1]))
+        else:
+            held.append((start, end))
+
+    def placed(said: Said) -> Said:
+        whole = next(span for span in spans[said[1]] if span[0] <= said[0][0] and said[0][1] <= span[1])
+        return (whole, *said[1:])
+
+    return [placed(said) for said in mine], [placed(said) for said in theirs]
 
 
 def _added(panes: list[Said], plan: Plan) -> dict[Any, tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from agreement import alike, standing
 from hypothesis import given
 from hypothesis import strategies as st
 from inline import KINDS, InlineRun, InlineRunner, run_engine
-from test_engine_equals_oracle import grids, sources, tried
+from test_engine_equals_oracle import grids, sessions, sources, tried
 
 from eventide.engine.batch import bucket_task
 from eventide.engine.batch.microbatch import Engine
@@ -22,6 +22,7 @@ from eventide.engine.batch.stages import StagePlan, with_stages
 from eventide.kernel import handing
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import OP, UNSEEN
+from eventide.kernel.session_windows import SessionFiring
 from eventide.model import aggregate
 from eventide.model.event import Event
 from eventide.model.graph import Aggregation, Graph, Node, Reading, Results, Rows
@@ -32,7 +33,7 @@ from eventide.model.policy import ACCUMULATING, RETRACTING
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, When
 from eventide.model.view import WHOLE, View
 from eventide.model.watermark import Bounded
-from eventide.model.window import Sliding
+from eventide.model.window import Session, Sliding, Window
 from eventide.state.ledger import stage_name
 from eventide.state.store import Store
 from eventide.testing.streams import Stream, generate, merged, tailed_delay
@@ -148,6 +149,10 @@ def the_stages_say_what_the_oracle_says(case: Case) -> None:
     clocks = sorted(rng.randint(0, max((e.arrival for e in events), default=0)) for _ in range(rng.randint(0, 12)))
     with tempfile.TemporaryDirectory() as root:
         got = run_engine(engine_of(graph, root, rng.choice([1, 2, 3])), events, clocks, rng, again=0.1)
+    says_the_same(graph, got, ref)
+
+
+def says_the_same(graph: Graph, got: InlineRun, ref: Oracle) -> None:
     for reading in graph.outputs:
         same_table(graph, reading, got, ref)
         counts, theirs = got.ledger.outputs[reading.output.name], ref.counts(reading.output.name)
@@ -188,6 +193,57 @@ def test_over_rows_of_which_duplicates_are_taken_out(case: Case) -> None:
     the_stages_say_what_the_oracle_says(case)
 
 
+@tried(EXAMPLES)
+@given(chains(first=sessions))
+def test_windows_over_results_of_sessions(case: Case) -> None:
+    the_stages_say_what_the_oracle_says(case)
+
+
+class RowByRow(random.Random):
+    """Every batch takes all that has arrived."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[-1]
+
+
+def a_session_that_is_open_again() -> None:
+    """The result of [14, 19) has fired in [0, 20); at W = 23 a late row joins its session to one that is open until 28.
+
+    By then W is beyond 20 + 5, so that what does not leave at that row stays for good.
+    """
+    rows = ((14, "a"), (22, "b"), (23, "a"), (18, "a"), (60, "b"))  # each arrives an instant after the one before
+    events = [Event(n, t, key, {"key": key, "value": 1}, 0, "0", n) for n, (t, key) in enumerate(rows)]
+    graph = Graph(
+        (SourcePlan(Bounded(0), ("0",)),),
+        (
+            Rows("rows", (0,), COLUMNS),
+            Aggregation("stage 0", "rows", Session(5), ("key",), FIRST),
+            Results("results 1", "stage 0", 20),
+            Aggregation("stage 1", "results 1", Sliding(20, 20), (), over(1)),
+        ),
+        (Reading("stage 1", OutputPlan("out", 5)),),
+    )
+    with tempfile.TemporaryDirectory() as root:
+        got = run_engine(engine_of(graph, root, 1), events, list(range(len(rows))), RowByRow(0))
+    says_the_same(graph, got, oracle((graph, events, 0)))
+    said = [(r["window_end"], r["op"], r["timing"], r["c"]) for r in got.panes["out"]]
+    told = [(20, "insert", "on_time", [1]), (20, "retract", "late", [1]), (40, "insert", "on_time", [1, 3])]
+    assert said == [*told, (80, "insert", "on_time", [1])]
+
+
+def test_a_session_that_is_open_again_leaves_the_stage_at_the_row_that_opened_it() -> None:
+    a_session_that_is_open_again()
+
+
+def any_chain(first: Window) -> None:
+    @tried(200)
+    @given(chains(first=st.just(first), above=st.just(Sliding(20, 20))))
+    def tries(case: Case) -> None:
+        the_stages_say_what_the_oracle_says(case)
+
+    tries()
+
+
 def _one_too_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = handing._passed
     monkeypatch.setattr(handing, "_passed", lambda one: passed(one) - (passed(one) > UNSEEN).cast(pl.Int64))
@@ -198,15 +254,20 @@ def _withdrawn_results_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_task, "changes", lambda *given: told(*given).filter(pl.col(OP) == INSERT))
 
 
-@pytest.mark.parametrize("fault", [_one_too_kind, _withdrawn_results_stay])
-def test_broken_on_purpose_they_differ(fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thresholds shifted by one; results that were withdrawn go on standing in the next stage."""
+def _open_again_and_not_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SessionFiring, "_open_again", lambda *given: None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "tries"),
+    [
+        (_one_too_kind, lambda: any_chain(Sliding(10, 5))),
+        (_withdrawn_results_stay, lambda: any_chain(Sliding(10, 5))),
+        (_open_again_and_not_withdrawn, a_session_that_is_open_again),
+    ],
+)
+def test_broken_on_purpose_they_differ(fault: Any, tries: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thresholds shifted by one; results that were withdrawn go on standing in the next stage; so do sessions that are open again."""
     fault(monkeypatch)
-
-    @tried(200)
-    @given(chains(first=st.just(Sliding(10, 5)), above=st.just(Sliding(20, 20))))
-    def tries(case: Case) -> None:
-        the_stages_say_what_the_oracle_says(case)
-
     with pytest.raises(AssertionError):
         tries()

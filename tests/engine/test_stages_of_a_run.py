@@ -138,10 +138,6 @@ REFUSED = {
     "does not keep them yet": lambda: _most(ev.accumulate("5 s")).to("x", late=ev.accumulate("5 s", refused=ev.divert())),
     "told together, batch by batch": lambda: _most(ev.drop()).to("x", late=ev.accumulate("5 s"), late_firing=ev.per_row()),
     "can change for 5 seconds, and a delta": lambda: _most(ev.accumulate("5 s")).to("x", late=ev.drop(), accumulation="discarding"),
-    "results of sessions are defined, but not computed": lambda: tens(window=ev.session("5 s"))
-    .results(late=ev.drop())
-    .window(MINUTE)
-    .agg(n=ev.count()),
 }  # fmt: skip
 
 

@@ -16,17 +16,11 @@ if TYPE_CHECKING:
 
 
 def check_stage(aggregation: Aggregation) -> None:
-    """Refuse a stage that means nothing, or that is not computed yet."""
+    """Refuse a stage that means nothing."""
     if not isinstance(aggregation.window, Sliding | Session):
         raise DefinitionError(f'window({aggregation.window!r}): use tumbling("1 hour") or sliding(…).')
     sources = tuple(SourcePlan(source.watermark, (), source.idle_after) for source in aggregation.stream.sources)
     check(Graph(sources, nodes_of(aggregation), ()))
-    first = aggregation.below[0]
-    if isinstance(first.window, Session):
-        raise DefinitionError(
-            "windows over the results of sessions are defined, but not computed on Spark yet. Use tumbling(…) or sliding(…) below, or let another "
-            "pipeline read what this one writes."
-        )
 
 
 def nodes_of(aggregation: Aggregation) -> tuple[Node, ...]:

@@ -7,13 +7,13 @@ by one. Aggregates are never touched in the loop: it only decides which fragment
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.bound_plan import BoundPlan
+from eventide.kernel.bound_plan import Above, BoundPlan
 from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMING, UNSEEN
 from eventide.kernel.expression import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
@@ -28,7 +28,7 @@ from eventide.model.standing import same_values
 from eventide.model.time import MAX_TIME, plus
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerRow, When
 from eventide.model.view import WHOLE
-from eventide.model.window import Session
+from eventide.model.window import Session, Sliding
 
 CLOSED, PENDING, SAID, FRAGMENT = "__closed", "__pending", "__said", "__fragment"
 
@@ -45,7 +45,7 @@ class Open:
     closed: bool = False
     due: int | None = None
     said: list[dict[str, Any]] = field(default_factory=list)
-    """Results that stand: start, end, sequence and values; and, where a view holds results back, those that were withdrawn."""
+    """Results that stand: start, end, sequence and values; and, where results may be absent, those that were withdrawn."""
     absorbed: list[Open] = field(default_factory=list)
     """Sessions that merged into this one and whose results still stand."""
 
@@ -61,14 +61,18 @@ class Shot:
     fragments: tuple[int, ...]
     absorbed: list[Open]
     condition: str | Node | None = None
+    seen: int = UNSEEN
+    """W at the row that it answers; what W itself brings about is on time for every stage above."""
+    withdraws: bool = False
+    """Whether it only takes back what stands: the session is open again."""
 
 
 class SessionFiring:
     """One output's sessions in one batch."""
 
-    def __init__(self, shape: BoundPlan, output: OutputPlan, moment: Moment) -> None:
+    def __init__(self, shape: BoundPlan, output: OutputPlan, moment: Moment, above: Above | None = None) -> None:
         assert isinstance(shape.plan.window, Session)
-        self.shape, self.output, self.moment = shape, output, moment
+        self.shape, self.output, self.moment, self.above = shape, output, moment, above
         self.gap = shape.plan.window.gap
         self.sessions: dict[tuple[Any, ...], list[Open]] = {}
         self.shots: list[Shot] = []
@@ -78,7 +82,9 @@ class SessionFiring:
         self.panes: list[dict[str, Any]] = []
         self.looked_from: int | None = None
         """Where a view holds results back: the start of the earliest session that it looked at, shown or not."""
-        self._filters = filters(output.view)
+        self.ends: list[tuple[int, int, int]] = []
+        """For the stages above: where the session of a row ended right after it, W at the row, and how many rows there were of the kind."""
+        self._filters = filters(output.view) or above is not None
 
     def run(self, rows: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
         """Take swept rows (with W at their position) into the stored sessions; gives the sessions to store next."""
@@ -100,7 +106,7 @@ class SessionFiring:
     def _fragments(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Rows of keys that need no order, numbered by fragment; and the others, in position order."""
         keys = list(self.shape.keys)
-        behind = pl.col(TIME) <= pl.col(W)
+        behind = (pl.col(TIME) <= pl.col(W)) | pl.lit(self._asks_for_ends)
         marked = rows.with_columns((behind.max().over(keys) if keys else behind.max()).alias("__behind"))
         doubtful = marked.filter("__behind").sort(POSITION).drop("__behind")
         plain = marked.filter(~pl.col("__behind")).drop("__behind").sort([*keys, TIME])
@@ -109,6 +115,13 @@ class SessionFiring:
         new = pl.any_horizontal([gap, *change]) if change else gap
         plain = plain.with_columns(new.cum_sum().cast(pl.Int64).alias(FRAGMENT))
         return plain, doubtful
+
+    @property
+    def _asks_for_ends(self) -> bool:
+        """Whether it matters above where exactly a session ended after each row: not where as many windows hold any end."""
+        return self.above is not None and any(
+            isinstance(one.plan.window, Sliding) and one.plan.window.size % one.plan.window.slide for one in self.above.chain
+        )
 
     def _in_scope(self, state: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Stored sessions that this batch can change, and those that it cannot."""
@@ -167,6 +180,8 @@ class SessionFiring:
             s for s in sessions if s.start <= end and start <= s.end and (watermark is None or watermark < plus(s.end, allowed))
         ]
         start, end = min([start, *(s.start for s in joined)]), max([end, *(s.end for s in joined)])
+        if self.above is not None:
+            self.ends.append((end, UNSEEN if watermark is None else watermark, rows))
         if watermark is not None and watermark >= plus(end, allowed):
             self.counts["refused"] += rows
             if not sessions:
@@ -183,8 +198,16 @@ class SessionFiring:
         if merged.due is None and isinstance(trigger, Every | After):
             merged.due = self.moment.clock + (trigger.period if isinstance(trigger, Every) else trigger.delay)
         if late and isinstance(self.output.late, PerRow):
-            self._shoot(key, merged, LATE)
+            self._shoot(key, merged, LATE, seen=watermark)
+        elif self.above is not None and any(one.closed for one in merged.absorbed):
+            self._open_again(key, merged, watermark)
         return True
+
+    def _open_again(self, key: tuple[Any, ...], session: Open, watermark: int | None) -> None:
+        """A session grew over results that had been handed on: they leave the next stage at this row, whatever comes of it later."""
+        absorbed, session.absorbed = session.absorbed, []
+        seen, bounds = UNSEEN if watermark is None else watermark, (session.start, session.end)
+        self.shots.append(Shot(key, session, bounds, LATE, (), absorbed, seen=seen, withdraws=True))
 
     def _merge(self, sessions: list[Open], joined: list[Open], start: int, end: int) -> Open:
         if len(joined) == 1 and (joined[0].start, joined[0].end) == (start, end):
@@ -241,14 +264,17 @@ class SessionFiring:
         if session.pending:
             self._shoot(key, session, timing, trigger.condition if isinstance(trigger, When) else None)
 
-    def _shoot(self, key: tuple[Any, ...], session: Open, timing: str, condition: str | Node | None = None) -> None:
+    def _shoot(
+        self, key: tuple[Any, ...], session: Open, timing: str, condition: str | Node | None = None, seen: int | None = None
+    ) -> None:
         covered = session.pending
         if condition is None:
             session.pending = 0
         absorbed, session.absorbed = session.absorbed, []
         fires = session.fragments and not (self.output.accumulation == DISCARDING and covered == 0)
         fragments = tuple(session.fragments) if fires else ()
-        self.shots.append(Shot(key, session, (session.start, session.end), timing, fragments, absorbed, condition))
+        shot = Shot(key, session, (session.start, session.end), timing, fragments, absorbed, condition)
+        self.shots.append(shot if seen is None else replace(shot, seen=seen))
         if self.output.accumulation == DISCARDING and condition is None and fires:
             session.fragments, session.rows = [], 0
 
@@ -260,6 +286,8 @@ class SessionFiring:
                 shot.session.said += self._lineage(one)
             if shot.fragments:
                 self._say(shot, values[index])
+            elif shot.withdraws:
+                self._take_back(shot)
         for sessions in self.sessions.values():
             for session in sessions:
                 for one in session.absorbed:
@@ -293,6 +321,11 @@ class SessionFiring:
         view = shown(self.output.view, keys, names, whole.schema, pl.col(START))
         return view.of(whole, instead_of=names).drop(START, END, *keys)
 
+    def _take_back(self, shot: Shot) -> None:
+        for old in (said for said in shot.session.said if not said["withdrawn"]):
+            self._pane(shot, (old["start"], old["end"]), old["sequence"], RETRACT, old["values"])
+        shot.session.said = [{**old, "withdrawn": True} for old in shot.session.said]
+
     def _say(self, shot: Shot, values: dict[str, Any]) -> None:
         if not values.pop("__holds", True) and shot.condition:
             return
@@ -318,7 +351,7 @@ class SessionFiring:
 
     def _say_or_withdraw(self, shot: Shot, values: dict[str, Any]) -> None:
         """The same where results may be absent: what stands is withdrawn when its row is there no more, and its sequence is used up."""
-        session, there = shot.session, values.pop(THERE)
+        session, there = shot.session, values.pop(THERE, True)
         self.looked_from = shot.bounds[0] if self.looked_from is None else min(self.looked_from, shot.bounds[0])
         standing = [s for s in session.said if not s["withdrawn"]]
         here = next((s for s in session.said if (s["start"], s["end"]) == shot.bounds), None)
@@ -336,7 +369,7 @@ class SessionFiring:
         session.said = [here] if here else []
 
     def _pane(self, shot: Shot, bounds: tuple[int, int], sequence: int, op: str, values: dict[str, Any]) -> None:
-        key = dict(zip(self.shape.keys, shot.key, strict=True))
+        key = dict(zip(self.shape.keys, shot.key, strict=True)) | ({} if self.above is None else {W: shot.seen})
         self.panes.append({START: bounds[0], END: bounds[1], **key, SEQUENCE: sequence, OP: op, TIMING: shot.timing, **values})
 
     def _stored(self, parts: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
@@ -380,7 +413,8 @@ def empty_sessions(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.Dat
     """A store of an output's sessions with nothing in it; `parts` shows the columns of partial aggregates."""
     result: dict[str, Any] = {"start": pl.Int64, "end": pl.Int64, "sequence": pl.Int64}
     result["values"] = pl.Struct(shown_kinds(shape, output, kinds))
-    said = pl.List(pl.Struct(result | ({"withdrawn": pl.Boolean} if filters(output.view) else {})))
+    withdrawn = filters(output.view) or shape.stage_over(output.name) is not None
+    said = pl.List(pl.Struct(result | ({"withdrawn": pl.Boolean} if withdrawn else {})))
     schema: dict[str, Any] = {k: kinds[k] for k in shape.keys}
     schema |= {START: pl.Int64, END: pl.Int64, ROWS: pl.Int64, PENDING: pl.Int64, CLOSED: pl.Boolean, DUE: pl.Int64, SAID: said}
     schema |= {c: parts.schema[c] for c in aggregate.part_columns(parts) if c != ROWS}

@@ -6,6 +6,7 @@ A row counts in a window iff W at the row was below the least of end + A over al
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -37,6 +38,15 @@ def ways_of(rows: pl.DataFrame, shape: BoundPlan) -> Ways:
         return Ways()
     chain = (shape, *(one for stage in shape.above for one in stage.chain))
     return _followed(rows.group_by(SLICE, class_of(chain).alias(W)).agg(pl.len().cast(pl.Int64).alias(ROWS)), shape)
+
+
+def ways_of_ends(ends: Sequence[tuple[int, int, int]], shape: BoundPlan, stage: Above) -> Ways:
+    """Of rows of sessions: where the session ended right after each, W at the row, and how many there were of the kind."""
+    told = pl.DataFrame(ends, schema=dict.fromkeys((END, W, ROWS), pl.Int64), orient="row")
+    groups = told.group_by(END, W).agg(pl.col(ROWS).sum()).with_row_index(GROUP)
+    found = Ways()
+    _follow(groups, groups, shape, stage, pl.Series(GROUP, [], dtype=pl.UInt32), found)
+    return found
 
 
 def ahead_ways(partials: list[pl.DataFrame], shape: BoundPlan) -> dict[str, int]:

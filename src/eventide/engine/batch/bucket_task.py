@@ -38,7 +38,7 @@ from eventide.kernel.place import KEPT, LATE
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
 from eventide.kernel.share import behind_of
 from eventide.kernel.view import START, shown_kinds
-from eventide.kernel.ways import ways_of
+from eventide.kernel.ways import Ways, ways_of, ways_of_ends
 from eventide.model.event import Position
 from eventide.model.plan import OutputPlan
 from eventide.model.sweep import Step
@@ -168,10 +168,14 @@ class Settling:
         self._divert_all(seen)
         fresh = judge.late_partials(seen, shape)
         self._add(PartKind.PARTIAL, self._needed(fresh), SLICE)
-        found = ways_of(seen, shape)
-        self.account.ways, self.account.way_pairs = {n: dict(c) for n, c in found.verdicts.items()}, dict(found.pairs)
+        self._follow(ways_of(seen, shape))
         late = self._ordered_late(seen, fresh)
         self._fire(fresh, late, seen)
+
+    def _follow(self, found: Ways) -> None:
+        """What became of rows in the stages above."""
+        self.account.ways |= {name: dict(counts) for name, counts in found.verdicts.items()}
+        self.account.way_pairs |= found.pairs
 
     def _divert_all(self, seen: pl.DataFrame) -> None:
         """What is refused under the least lateness is all that any output diverts; W is looked up for it once."""
@@ -327,7 +331,8 @@ class Settling:
     def _sessions(self, rows: pl.DataFrame) -> None:
         self.account.pairs += len(rows)
         for index, output in enumerate(self.shape.plan.outputs):
-            firing = SessionFiring(self.shape, output, self.batch.moment)
+            above = self.shape.stage_over(output.name)
+            firing = SessionFiring(self.shape, output, self.batch.moment, above)
             parts = [p for p in self.parts.get(PartKind.SESSIONS, []) if p.output == output.name]
             empty = empty_sessions(self.shape, output, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
             state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
@@ -338,8 +343,14 @@ class Settling:
             self.account.dropped += parts
             rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
             self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
+            if above is not None:
+                self._follow(ways_of_ends(firing.ends, self.shape, above))
             if firing.panes:
-                self._panes(index, session_panes(firing, self._finished_kinds()))
+                panes = session_panes(firing, self._finished_kinds())
+                if above is None:
+                    self._panes(index, panes)
+                else:
+                    self._hand_on(above, panes.with_columns(class_of(above.chain).alias(judge.W)))
             if output.name in self.batch.diverts and firing.refused:
                 missed = rows[sorted(firing.refused)].with_columns(
                     (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_FIRST),  # type: ignore[union-attr]
@@ -437,7 +448,7 @@ def session_panes(firing: SessionFiring, kinds: dict[str, pl.DataType]) -> pl.Da
     """The panes of sessions as a table."""
     shown = shown_kinds(firing.shape, firing.output, kinds)
     schema = {"__start": pl.Int64(), END: pl.Int64(), **{k: kinds[k] for k in firing.shape.keys}, "__sequence": pl.Int64()}
-    schema |= {OP: pl.String(), TIMING: pl.String(), **shown}
+    schema |= {OP: pl.String(), TIMING: pl.String(), **({} if firing.above is None else {judge.W: pl.Int64()}), **shown}
     return one_of_equals(pl.DataFrame(firing.panes, schema=schema), [*shown])
 
 
