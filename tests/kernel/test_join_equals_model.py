@@ -22,7 +22,7 @@ from eventide.kernel.matching import Matches
 from eventide.model.event import Event
 from eventide.model.graph import FULL, HOWS, INNER, LEFT, Between, Graph, Join
 from eventide.model.pairing import Said, pair_row
-from eventide.model.pane import INSERT, RETRACT
+from eventide.model.pane import INSERT, LATE, RETRACT
 from eventide.model.soundness import joined_columns
 from eventide.model.time import MAX_TIME
 
@@ -86,6 +86,7 @@ class Kernel:
         places = tuple(p and (NAMES.index(p[0]), p[1], p[2]) for p in json.loads(name))
         op, timing, time = change.pop(OP), change.pop(TIMING), change.pop(TIME)
         if op == RETRACT:
+            assert timing == LATE, "on time nothing matches a row that stood alone"
             assert self.table.pop(places) == (time, change)
         else:
             assert places not in self.table

@@ -124,6 +124,15 @@ def test_with_too_few_counters_a_count_is_never_too_large_and_too_small_by_no_mo
         assert all(times[value] - lost <= said.get(value, 0) <= times[value] for value in {*times, *said})
 
 
+def test_all_counters_lose_as_much_as_the_first_that_has_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frequent, "counters_for", lambda _: 2)
+    rng, kinds, named = random.Random(0), {"k": pl.String(), "x": pl.String()}, [("it", model.top_k("x", 3))]
+    rows = [{**placed(rng, n, x=x), "k": k} for n, (k, x) in enumerate(["ap", "ap", "ap", "aq", "aq", "ar", "bp", "bq"])]
+    found = kernel.finish(kernel.partial(pl.DataFrame(rows, schema={**kinds, **PLACE}), ["k"], named), named)
+    counted = {row["k"]: [(one["value"], one["n"]) for one in row["it"]] for row in found.to_dicts()}
+    assert counted == {"a": [("p", 2), ("q", 1)], "b": [("p", 1), ("q", 1)]}
+
+
 def test_there_are_counters_enough_for_what_is_shown() -> None:
     assert frequent.counters_for(model.top_k("x", 3)) == 1_000
     assert frequent.counters_for(model.top_k("x", 500)) == 5_000

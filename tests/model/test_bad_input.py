@@ -17,6 +17,7 @@ from eventide.model.lateness import Verdict, last_threshold, verdict
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.reference import Reference
 from eventide.model.time import MAX_TIME, MIN_TIME, duration, instant, plus, show_duration, show_instant
+from eventide.model.view import View
 from eventide.model.window import Sliding
 
 
@@ -230,3 +231,18 @@ def test_a_watermark_that_goes_back_is_counted_and_may_stop_the_pipeline() -> No
     strict.event(Event(0, None, candidate=5, marker=True))
     with pytest.raises(watermark.WatermarkRegression, match="offset 1"):
         strict.event(Event(1, None, candidate=4, marker=True, offset=1))
+
+
+@pytest.mark.parametrize("wrong", ["n + 1", "5", "'yes'", "upper(k)", "n > 1 AND n - 1", "NOT abs(n)"])
+def test_what_is_never_true_or_false_is_no_condition(wrong: str) -> None:
+    for ask in (View().where, trigger.when, lambda given: aggregate.count(where=given)):
+        with pytest.raises(DefinitionError, match=r"never true or false\. Write a comparison, such as .* > 0"):
+            ask(wrong)
+
+
+@pytest.mark.parametrize(
+    "right", ["flag", "NULL", "TRUE", "n IN (1, 2)", "CASE WHEN n > 1 THEN flag ELSE FALSE END", "coalesce(flag, n > 1)"]
+)
+def test_what_may_be_true_or_false_is_one(right: str) -> None:
+    View().where(right)
+    trigger.when(right)

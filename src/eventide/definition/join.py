@@ -227,7 +227,7 @@ def joined(
     self_pairs: bool | None,
 ) -> Join:
     """A join as its user wrote it."""
-    if isinstance(prefix, str) or len(prefix) != 2 or not all(isinstance(one, str) for one in prefix):
+    if not isinstance(prefix, tuple | list) or len(prefix) != 2 or not all(isinstance(one, str) for one in prefix):
         raise DefinitionError(f'join(prefix={prefix!r}): give one for each side, such as prefix=("order_", "payment_").')
     return Join(left, right, _on(on), _within(within), how, late, (prefix[0], prefix[1]), self_pairs)
 

@@ -281,7 +281,7 @@ class Results:
             or self.late.refused is not None
         ):
             raise DefinitionError(
-                f"results(late={self.late!r}): results that are read again are corrected or not: use accumulate(…) or drop(). Rows that come too "
+                f"results(late={self.late}): results that are read again are corrected or not: use accumulate(…) or drop(). Rows that come too "
                 'late are kept by an output of the aggregation itself: .to("name", late=accumulate(…, refused=divert(…))).'
             )
         if self.aggregation.pairs is not None:

@@ -10,7 +10,7 @@ from typing import Any
 from eventide.errors import DefinitionError
 from eventide.model import sql
 from eventide.model.event import Event
-from eventide.model.expression import Expression, Node, columns_of, expression, holds
+from eventide.model.expression import Expression, Node, columns_of, condition, holds
 from eventide.model.statistic import OVER_VALUES, OVER_VALUES_AND_NUMBER, rank
 from eventide.model.statistic import AggregateOverflow as AggregateOverflow
 from eventide.model.written import call, quoted
@@ -262,7 +262,7 @@ def _column(kind: str, column: Any) -> str:
 
 
 def _condition(kind: str, where: Condition) -> Node | None:
-    return None if where is None else expression(where, f"{kind}(where=…)")
+    return None if where is None else condition(where, f"{kind}(where=…)")
 
 
 def _ordered(kind: str, by: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from eventide.errors import DefinitionError
 from eventide.model.grammar import Unreadable, parse
-from eventide.model.operator import OPERATORS, truth
+from eventide.model.operator import OPERATORS, VALUES, truth
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,30 @@ def expression(given: str | Expression | Node, what: str = "an expression") -> N
         return _read(given)
     except Unreadable as error:
         raise DefinitionError(f"{what} is {given!r}: {error}") from None
+
+
+def condition(given: str | Expression | Node, what: str) -> Node:
+    """The same where it must be true or false; what can be neither for any row is refused.
+
+    >>> condition("n + 1", "where(…)")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.DefinitionError: where(…) is ("n" + 1), which is never true or false. Write a comparison, such as ("n" + 1) > 0.
+    """
+    node = expression(given, what)
+    wrong = _no_condition(node)
+    if wrong is not None:
+        raise DefinitionError(f"{what} is {wrong}, which is never true or false. Write a comparison, such as {wrong} > 0.")
+    return node
+
+
+def _no_condition(node: Node) -> Node | None:
+    """The first part that is asked whether it holds, and can be nothing but a number or a text."""
+    if isinstance(node, Literal):
+        return None if node.value is None or isinstance(node.value, bool) else node
+    if isinstance(node, Call) and node.operator in ("AND", "OR", "NOT"):
+        return next((wrong for argument in node.arguments if (wrong := _no_condition(argument)) is not None), None)
+    return node if isinstance(node, Call) and node.operator in VALUES else None
 
 
 def columns_of(node: Node) -> frozenset[str]:

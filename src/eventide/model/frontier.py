@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eventide.model.event import LaneId
@@ -37,6 +37,18 @@ class FrontierState:
     all_idle_from: int = 0
 
 
+def slowest(lanes: Mapping[LaneId, Standing]) -> LaneId | None:
+    """Of lanes, the one that the others wait for: the least that counts, or one that was not heard yet; None where none counts.
+
+    >>> slowest({(0, "a"): Standing(90), (0, "b"): Standing(70), (1, "a"): Standing(10, idle=True)})
+    (0, 'b')
+    """
+    counted = [(lane, standing) for lane, standing in lanes.items() if not standing.idle]
+    if not counted:
+        return None
+    return min(counted, key=lambda item: (item[1].watermark is not None, item[1].watermark or 0, item[0]))[0]
+
+
 class Frontier:
     """Sweeps arrivals in order into W.
 
@@ -68,10 +80,7 @@ class Frontier:
     @property
     def holder(self) -> LaneId | None:
         """The lane that holds W back: the slowest one that counts, or one that was not heard yet."""
-        counted = [(lane, s) for lane, s in self.state.lanes.items() if not s.idle]
-        if not counted:
-            return None
-        return min(counted, key=lambda item: (item[1].watermark is not None, item[1].watermark or 0, item[0]))[0]
+        return slowest(self.state.lanes)
 
     def pass_time(self, arrival: int) -> None:
         """Everything that happens before an event that arrives at this time: lanes fall idle in order, ties together."""

@@ -158,6 +158,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "LENGTH": _of_text(len),
 }
 
+VALUES = frozenset({"+", "-", "*", "/", "%", "ABS", "FLOOR", "CEIL", "LOWER", "UPPER", "LENGTH"})
+"""Those that give a number or a text, and never a truth."""
+
 ARGUMENTS = {
     "COALESCE": (1, 99), "LEAST": (2, 99), "GREATEST": (2, 99), "NULLIF": (2, 2),
     "ABS": (1, 1), "FLOOR": (1, 1), "CEIL": (1, 1), "LOWER": (1, 1), "UPPER": (1, 1), "LENGTH": (1, 1),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventide.errors import DefinitionError
-from eventide.model.expression import Expression, Node, expression
+from eventide.model.expression import Expression, Node
+from eventide.model.expression import condition as condition_of
 from eventide.model.time import Duration, duration
 
 
@@ -91,7 +92,7 @@ def when(condition: str | Expression) -> When:
     >>> print(when(col("total") > 1000000).condition)
     ("total" > 1000000)
     """
-    read = expression(condition, "when(…)")
+    read = condition_of(condition, "when(…)")
     return When(condition if isinstance(condition, str) else read)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from eventide.errors import DefinitionError
 from eventide.model.expression import Expression, Node, evaluate, expression, holds, known
+from eventide.model.expression import condition as condition_of
 from eventide.model.window import Bounds
 
 BOUNDS = ("window_start", "window_end")
@@ -55,7 +56,7 @@ class View:
 
     def where(self, condition: str | Expression) -> View:
         """Hold back the results for which the condition is false or null."""
-        return View((*self.steps, Where(expression(condition, "where(…)"))))
+        return View((*self.steps, Where(condition_of(condition, "where(…)"))))
 
     def select(self, **columns: str | Expression) -> View:
         """Show these columns instead of the aggregates."""
