@@ -25,6 +25,10 @@ class StoreError(EventideError):
     """A file of the state or the archive is missing or cannot be read, or its place does not answer."""
 
 
+class StoreUnavailable(StoreError):
+    """The place of the state or the archive does not do what is asked now; the same may succeed later."""
+
+
 class SourceError(EventideError):
     """A source cannot be read."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ from eventide.model.time import span
 from eventide.model.trigger import After, AtExpiry, Every, EveryRows, PerBatch, PerRow, When
 from eventide.model.view import View
 from eventide.model.watermark import Strategy
-from eventide.model.window import Session, Sliding
+from eventide.model.window import Session, Sliding, Window, session, sliding, tumbling
 from eventide.model.written import call, quoted
 from eventide.sources.formats import Format
 
@@ -31,6 +33,27 @@ def words(value: Any) -> str:
     if isinstance(value, Strategy | Aggregate):
         return value.written
     return _WORDS.get(type(value), repr)(value)
+
+
+def window_in(said: str) -> Window | None:
+    """The window that words begin with, as `words` wrote them; None where they begin with something else, such as a join.
+
+    >>> window_in('sliding("1 minute", "5 seconds") by ["bank"]: n=count()')
+    Sliding(size=60000000, slide=5000000, offset=0)
+    >>> window_in("orders joined with payments") is None
+    True
+    """
+    found = re.match(r"(tumbling|sliding|session)\((.*?)\)", said)
+    if found is None:
+        return None
+    written = ast.parse(found[0], mode="eval").body
+    assert isinstance(written, ast.Call)
+    named = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in written.keywords}
+    made: Window = _MAKERS[found[1]](*map(ast.literal_eval, written.args), **named)
+    return made
+
+
+_MAKERS: dict[str, Callable[..., Window]] = {"tumbling": tumbling, "sliding": sliding, "session": session}
 
 
 def _sliding(window: Sliding) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import fastavro
+import pytest
 from click.testing import CliRunner
 from tests.registry.conftest import Ask, InThread
 from tests.registry.schemas import CLASH, V1, V2
@@ -70,7 +71,39 @@ def test_a_schema_is_checked_with_what_it_refers_to(ask: Ask, service: InThread,
 
 def test_a_registry_that_is_not_there_is_said_so() -> None:
     result = CliRunner().invoke(registry, ["list", "--url", "http://127.0.0.1:1"])
-    assert result.exit_code == 1 and "127.0.0.1:1" in result.output and "Traceback" not in result.output
+    assert result.exit_code == 3 and "127.0.0.1:1" in result.output and "Traceback" not in result.output
+
+
+def test_a_check_without_an_answer_is_no_refusal(tmp_path: Path) -> None:
+    """A build must not take a registry that is down for a schema that does not fit."""
+    (tmp_path / "next.avsc").write_text(V2)
+    result = CliRunner().invoke(registry, ["check", "orders", str(tmp_path / "next.avsc"), "--url", "http://127.0.0.1:1"])
+    assert result.exit_code == 3
+
+
+@pytest.mark.parametrize(("content", "told"), [(b"\xff\xfe{}", "no text in UTF-8"), (b" \n", "is empty")])
+def test_a_file_that_holds_no_schema_is_told_before_the_registry_is_asked(
+    content: bytes, told: str, ask: Ask, service: InThread, tmp_path: Path
+) -> None:
+    ask.register("orders", V1)
+    (tmp_path / "bad.avsc").write_bytes(content)
+    for command in ("register", "check"):
+        result = CliRunner().invoke(registry, [command, "orders", str(tmp_path / "bad.avsc"), "--url", service.url])
+        assert result.exit_code == 2 and told in result.output
+
+
+def test_a_byte_order_mark_is_no_part_of_a_schema(service: InThread, tmp_path: Path) -> None:
+    (tmp_path / "marked.avsc").write_bytes(b"\xef\xbb\xbf" + V1.encode())
+    assert "orders  v1" in _run("register", "orders", str(tmp_path / "marked.avsc"), "--url", service.url)
+
+
+def test_names_of_subjects_do_nothing_in_a_terminal(service: InThread, tmp_path: Path) -> None:
+    (tmp_path / "v1.avsc").write_text(V1)
+    _run("register", "a\u202eb", str(tmp_path / "v1.avsc"), "--url", service.url)
+    assert "a\\u202eb  v1 of 1" in _run("list", "--url", service.url)
+    for name, code in (("\x1b[31m", 1), ("", 2)):
+        result = CliRunner().invoke(registry, ["register", name, str(tmp_path / "v1.avsc"), "--url", service.url], color=True)
+        assert result.exit_code == code and "\x1b" not in result.output
 
 
 def test_an_account_is_written_with_its_hash_only(tmp_path: Path) -> None:
@@ -87,6 +120,15 @@ def _avro_file(path: Path, schema: str, records: list[dict[str, object]]) -> str
     with path.open("wb") as out:
         fastavro.writer(out, fastavro.parse_schema(json.loads(schema)), records)
     return str(path)
+
+
+@pytest.mark.parametrize("content", [b"not json", b"\xff\xfe", b'{"name": "ana"}', b'[{"name": "ana"}]'])
+def test_a_file_that_is_no_accounts_file_is_not_written_over(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "accounts.json"
+    path.write_bytes(content)
+    result = CliRunner().invoke(registry, ["account", "ana", "--file", str(path)])
+    assert result.exit_code == 2 and f"{path} is no accounts file" in result.output
+    assert path.read_bytes() == content
 
 
 def test_inventory_of_files_names_the_strictest_level(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from eventide.model.event import Event, Position
 from eventide.model.plan import Plan
@@ -19,15 +21,12 @@ Table = dict[tuple[int, int, str | None], tuple[int, int]]
 
 
 def archived_events(pipeline: Any) -> list[Event]:
-    """Every row of the committed batches as the archive has it, in order."""
+    """Every row of the committed batches as the archive has it, in order; instants are microseconds."""
     found = []
     for file in archived_files(pipeline):
-        times = pl.col("_arrival", "_event_time").dt.epoch("us")
-        for row in pl.read_parquet(file.url).with_columns(times).to_dicts():
-            place = (0, row["_lane"], row["_offset"])
-            found.append(
-                Event(row["_arrival"], row["_event_time"], row["bank"], {"paise": row["paise"]}, *place, dead=row["_dead"])
-            )
+        for row in pl.read_parquet(file.url).with_columns(cs.datetime().dt.epoch("us")).to_dicts():
+            event = Event(row["_arrival"], row["_event_time"], row.get("bank"), row, file.lane[0], row["_lane"], row["_offset"])
+            found.append(replace(event, dedupe_key=row.get("id"), dead=row["_dead"]))
     return sorted(found, key=lambda event: event.position)
 
 

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from eventide.cli.harmless import harmless
+from eventide.cli.spans import rough
 from eventide.model.time import show_instant
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ class Board:
         assert progress is not None
         lines = [self._line(source) for source in progress.sources]
         if len(lines) > 1:
-            held = [] if progress.held_by is None else [f"holder {progress.held_by}"]
+            held = [] if progress.held_by is None else [f"holder {harmless(progress.held_by)}"]
             lines.append("  ".join(["all together", f"watermark {_clock(progress.watermark)}", *held]))
         return "\n".join(lines)
 
@@ -86,7 +88,7 @@ class Board:
         progress = self.progress
         assert progress is not None
         parts = [source.name, f"watermark {_clock(source.watermark)}"]
-        parts += [] if source.watermark is None else [f"lag {_rough(max(0, progress.clock - source.watermark))}"]
+        parts += [] if source.watermark is None else [f"lag {rough(max(0, progress.clock - source.watermark))}"]
         parts += [] if source.holder is None else [f"holder {_lane(source)}"]
         parts += [f"{self.rates[source.name]:,.0f}/s"] if self.rates else []
         return "  ".join([*parts, f"late {source.late / max(1, source.rows):.1%}"])
@@ -95,15 +97,7 @@ class Board:
 def _lane(source: SourceProgress) -> str:
     """The lane that holds a source's watermark, on the line that begins with the source's name."""
     lane = str(source.holder).removeprefix(f"{source.name}/")
-    return f"lane {lane}" if lane.isdigit() else lane
-
-
-def _rough(span: int) -> str:
-    """A span in its largest unit: nobody reads the rest of it while it moves."""
-    for unit, name in ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")):
-        if span >= unit:
-            return f"{span / unit:.0f} {name}"
-    return f"{span / 1_000_000:.0f} s"
+    return f"lane {lane}" if lane.isdigit() else harmless(lane)
 
 
 def _clock(mark: int | None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from eventide.errors import EventideError, LossWarning, OrderWarning
+from eventide.errors import EventideError, LossWarning, OrderWarning, StoreUnavailable
 from eventide.redaction import masked
 
 EXTRAS = {
@@ -41,6 +41,21 @@ class Stopped(click.ClickException):
     exit_code = 1
 
 
+class Unanswered(click.ClickException):
+    """A place does not answer now: the same command may succeed later."""
+
+    exit_code = 3
+
+
+@contextmanager
+def retrying() -> Iterator[None]:
+    """For a command that only reads: where a place does not answer now, its exit code says that it is worth another try."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise Unanswered(in_words(error)) from error
+
+
 @contextmanager
 def telling() -> Iterator[None]:
     """For a command: what the user can mend ends it with one paragraph and exit code 2."""
@@ -53,6 +68,17 @@ def telling() -> Iterator[None]:
         if extra is None:
             raise
         raise Refused(f"this needs {error.name}, which is not installed here: pip install 'eventide[{extra}]'") from error
+
+
+def text_of(path: Path) -> str:
+    """What a file says that the user named; one that is no text or says nothing is refused before anybody is asked about it."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is no text in UTF-8: {error}.") from None
+    if not text.strip():
+        raise Refused(f"{path} is empty.")
+    return text
 
 
 def refuse_unwritable(option: str, path: str) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from eventide.cli.faults import text_of
+from eventide.cli.harmless import cell
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
-from eventide.cli.tables import indented, table
+from eventide.cli.tables import indented, screen, table
 from eventide.lateness.bias import bias
 from eventide.lateness.measured import Lateness
 from eventide.lateness.witness import HOUR
@@ -39,7 +41,7 @@ def lateness(pipeline: str, by: str, archive: bool, columns: tuple[str, ...], co
         raise click.UsageError(
             '--column goes with --archive; a run measures by the columns of Pipeline(…, measure=["region"]).'
         )
-    console = Console(highlight=False, width=None if Console().is_terminal else 120)
+    console = screen()
     defined = load(pipeline)
     measured = defined.past_lateness(columns, spark=session_for(defined)) if archive else defined.lateness()
     if contract is not None:
@@ -64,7 +66,7 @@ def _check(measured: Lateness, contract: Path) -> None:
     from eventide.lateness.promise import Promise
     from eventide.registry.contract import ContractRefused, read
 
-    promised = read(contract.read_text()).get("slaProperties")
+    promised = read(text_of(contract)).get("slaProperties")
     if not isinstance(promised, list) or not all(isinstance(each, dict) for each in promised):
         raise ContractRefused(
             f"{contract} promises nothing: it has no list of slaProperties. `eventide registry contract export --tune` writes them."
@@ -86,7 +88,7 @@ def _spans(lines: list[dict[str, Any]], names: tuple[str, ...]) -> Any:
     for line in lines:
         shown = [_seconds(line[label]) for label in ("p50", "p95", "p99", "p999", "max")]
         shares = [f"{line[label]:.2%}" for label in ("late_at_source", "late_at_window")]
-        spans.add_row(*(_name(name, line[name]) for name in names), f"{line['rows']:,}", *shown, *shares)
+        spans.add_row(*(cell(_name(name, line[name])) for name in names), f"{line['rows']:,}", *shown, *shares)
     return spans
 
 
@@ -104,7 +106,7 @@ def _show_column(console: Console, measured: Lateness, column: str) -> None:
     values = table(column, "rows", "p50", "p99", "late at window", "interval", "others", "")
     for one in found[:MOST_VALUES]:
         values.add_row(
-            one.value, f"{one.rows:,}", _seconds(spans[one.value]["p50"]), _seconds(spans[one.value]["p99"]), f"{one.rate:.2%}",
+            cell(one.value), f"{one.rows:,}", _seconds(spans[one.value]["p50"]), _seconds(spans[one.value]["p99"]), f"{one.rate:.2%}",
             f"{one.low:.2%} – {one.high:.2%}", f"{one.base:.2%}", f"[red]loses {one.ratio:.1f}×[/red]" if one.flagged else "",
         )  # fmt: skip
     console.print(indented(values))

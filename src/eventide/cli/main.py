@@ -10,13 +10,19 @@ from eventide import __version__
 from eventide.cli.faults import telling, warning_once
 
 COMMANDS = {
+    "dead": "Show the records that could not be read, and why.",
     "demo": "An hour of payments with late data through a real pipeline.",
+    "late": "Show the rows that came too late and were kept.",
     "lateness": "Show what a pipeline has measured of its lateness.",
     "migrate": "A breaking change of a schema without a flag day.",
     "reconcile": "Close the books of an output, and explain every difference.",
     "registry": "Serve schemas, and look after them.",
     "run": "Run the pipeline that a file defines.",
+    "state": "Say what a state keeps, and who holds it.",
     "tune": "Measure what waiting for late rows buys.",
+    "validate": "Say what a file defines, and whether its state would take it.",
+    "watermark": "Say where the watermark stands, and which lane holds it.",
+    "windows": "Say which windows a state holds, and what they take.",
 }
 """What each command is for; its module has its name."""
 

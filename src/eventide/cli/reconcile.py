@@ -12,7 +12,7 @@ from rich.console import Console
 from eventide.cli.faults import Refused, in_words, refuse_unwritable
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
-from eventide.cli.tables import indented, table
+from eventide.cli.tables import indented, screen, table
 from eventide.model.time import instant, show_instant
 from eventide.storage.address import is_local, local_path
 
@@ -37,7 +37,7 @@ def reconcile(pipeline: str, json_to: str | None, **asked: Any) -> None:
     """Compare what the output of a PIPELINE emitted with everything that arrived; write corrections and the corrected view."""
     from eventide.reconcile import reconcile as close_books
 
-    console = Console(highlight=False, width=None if Console().is_terminal else 120)
+    console = screen()
     defined = load(pipeline)
     against: Any = asked["against"]
     _check(against, json_to, asked)

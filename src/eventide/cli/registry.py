@@ -7,10 +7,12 @@ import logging
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 import click
 
 from eventide.cli import registry_ask, registry_contract
+from eventide.cli.faults import Refused
 from eventide.cli.registry_ask import AS_JSON, TOKEN
 from eventide.errors import EventideError
 
@@ -89,8 +91,7 @@ def account(name: str, path: Path, role: str, prefix: tuple[str, ...], password:
     if "." in name or ":" in name:
         raise click.BadParameter("a name has neither '.' nor ':'", param_hint="NAME")
     secret = password or secrets.token_urlsafe(24)
-    accounts = json.loads(path.read_text()) if path.exists() else []
-    kept = [a for a in accounts if a["name"] != name]
+    kept = [account for account in _accounts(path) if account["name"] != name]
     grants = [{"prefix": p, "role": role} for p in prefix or ("",)]
     kept.append({"name": name, "secret": hashed(secret), "grants": grants})
     beside = path.with_suffix(".new")
@@ -101,6 +102,20 @@ def account(name: str, path: Path, role: str, prefix: tuple[str, ...], password:
     if password is None:
         click.echo(f"basic   {name}:{secret}\nbearer  {name}.{secret}")
     click.echo(f"{name} may {role} {', '.join(prefix) or 'every subject'}", err=True)
+
+
+def _accounts(path: Path) -> list[dict[str, Any]]:
+    """The accounts of a file, none if it is not there yet; what is no such file is not written over."""
+    from eventide.registry.service.auth import Accounts
+
+    if not path.exists():
+        return []
+    try:
+        Accounts.load(path)
+    except (ValueError, OSError) as error:
+        raise Refused(f"{error} It stays as it is.") from error
+    found: list[dict[str, Any]] = json.loads(path.read_text())
+    return found
 
 
 @registry.command()

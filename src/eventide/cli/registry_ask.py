@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 import click
 
+from eventide.cli.faults import Unanswered, text_of
+from eventide.cli.harmless import harmless, harmless_lines
 from eventide.errors import EventideError
 
 URL = click.option(
@@ -23,14 +25,16 @@ _PAGE = 10_000
 
 
 def ask(url: str, token: str | None, method: str, path: str, body: Any = None, **query: Any) -> Any:
-    """One request to a registry; a refusal ends the command with its reason."""
-    from eventide.registry.client import RegistryClient
+    """One request to a registry; a refusal ends the command with its reason, and exit code 3 says that there was no answer."""
+    from eventide.registry.client import RegistryClient, RegistryUnavailable
 
     try:
         with RegistryClient(url, token=token, name="eventide-cli", tries=1) as client:
             return client.call(method, path, body, **query)
+    except RegistryUnavailable as error:
+        raise Unanswered(str(error)) from error
     except EventideError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(harmless_lines(str(error))) from error
 
 
 @click.command("list")
@@ -47,12 +51,18 @@ def list_subjects(prefix: str | None, url: str, token: str | None, as_json: bool
     for line in lines:
         owner = line["owner"]["team"] if line["owner"] else "nobody"
         click.echo(
-            f"{line['subject']}  v{line['version']} of {line['versions']}  id {line['id']}  {line['schemaType']}  "
+            f"{harmless(line['subject'])}  v{line['version']} of {line['versions']}  id {line['id']}  {line['schemaType']}  "
             f"{line['compatibilityLevel']}  {line['mode']}  owned by {owner}"
         )
 
 
-_SUBJECT = click.argument("subject")
+def _named(context: click.Context, parameter: click.Parameter, subject: str) -> str:
+    if not subject.strip():
+        raise click.BadParameter("it is empty; name the subject, such as orders-value.")
+    return subject
+
+
+_SUBJECT = click.argument("subject", callback=_named)
 _SCHEMA = click.argument("schema", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 _KIND = click.option(
     "--type", "kind", type=click.Choice(["AVRO", "JSON", "PROTOBUF"]), default="AVRO", show_default=True
@@ -120,7 +130,7 @@ def check_schema(
 
 
 def _proposed(schema: Path, kind: str, references: tuple[str, ...]) -> dict[str, Any]:
-    body: dict[str, Any] = {"schema": schema.read_text(), "schemaType": kind}
+    body: dict[str, Any] = {"schema": text_of(schema), "schemaType": kind}
     for given in references:
         name, _, place = given.partition("=")
         subject, _, version = place.rpartition(":")

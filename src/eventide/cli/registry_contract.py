@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import click
 
+from eventide.cli.faults import Refused, text_of
 from eventide.cli.registry_ask import TOKEN, URL, ask
 from eventide.errors import EventideError
 
@@ -72,11 +73,11 @@ def import_contract(file: Path, subject: str | None, url: str, token: str | None
     from eventide.registry.contract import ContractRefused, read, take_apart
 
     try:
-        document = read(file.read_text())
+        document = read(text_of(file))
         custom = document.get("customProperties") or []
         held: list[Any] = [each["value"] for each in custom if each.get("property") == "eventideReferences"]
         parts = take_apart(document, subject, _texts(url, token, held[0] if held else []))
-    except (ContractRefused, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
+    except (ContractRefused, Refused, AttributeError, KeyError, TypeError) as error:
         raise click.ClickException(f"{file}: {error}") from error
     body = {"schema": parts.text, "schemaType": parts.kind, "references": parts.references}
     found = ask(url, token, "POST", f"/subjects/{quote(parts.subject, safe='')}/versions", body)
@@ -111,7 +112,7 @@ def _promises(tuned: Path | None, freshness: str | None, completeness: float | N
     promise = Promise()
     if tuned is not None:
         try:
-            promise = Promise.of_tuning(json.loads(tuned.read_text()))
+            promise = Promise.of_tuning(json.loads(text_of(tuned)))
         except ValueError as error:
             raise DefinitionError(f"{tuned} is no JSON of `eventide tune --json`: {error}") from error
     span = duration(freshness, what="--freshness") if freshness else promise.freshness

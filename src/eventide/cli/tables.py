@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
+
+PIPED = 120
+"""Columns where there is no terminal that could say."""
+
+
+def screen() -> Console:
+    """Where a command prints what it was asked; colours only in a terminal, and not under NO_COLOR."""
+    return Console(highlight=False, width=None if Console().is_terminal else PIPED)
 
 
 def table(*headings: str) -> Table:
@@ -16,4 +25,4 @@ def table(*headings: str) -> Table:
 
 def indented(made: Table) -> Padding:
     """Two spaces in."""
-    return Padding(made, (0, 0, 0, 2))
+    return Padding(made, (0, 0, 0, 2), expand=False)

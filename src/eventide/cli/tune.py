@@ -10,9 +10,10 @@ import click
 from rich.console import Console
 
 from eventide.cli.faults import refuse_unwritable
+from eventide.cli.harmless import cell
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
-from eventide.cli.tables import indented, table
+from eventide.cli.tables import indented, screen, table
 from eventide.model.time import duration, show_duration
 from eventide.model.watermark import bounded
 from eventide.model.window import sliding, tumbling
@@ -100,7 +101,7 @@ def _spans(text: str | None) -> list[int]:
 
 def show(tuning: Tuning, bounds: list[int], allowed: list[int], budget: int | None) -> None:
     """Print the curve, the lanes and the recommendation."""
-    console = Console(highlight=False, width=None if Console().is_terminal else 120)
+    console = screen()
     rows = sum(fact.rows for fact in tuning.answer.facts.values())
     whose = "" if tuning.output is None else f" of output {tuning.output}"
     console.print(
@@ -132,7 +133,7 @@ def _show_lanes(console: Console, tuning: Tuning) -> None:
     for report in tuning.lanes()[:20]:
         spans = [_seconds(report.quantiles[i]) for i in (0, 2, 3, 4)] if report.quantiles else ["–"] * 4
         lanes.add_row(
-            f"{tuning.names[report.lane[0]]} {report.lane[1]}", f"{report.rows:,}", f"{report.late:,}", f"{report.late_share:.1%}",
+            cell(f"{tuning.names[report.lane[0]]} {report.lane[1]}"), f"{report.rows:,}", f"{report.late:,}", f"{report.late_share:.1%}",
             f"{report.holds:.0%}", *spans, show_duration(report.bound_without),
         )  # fmt: skip
     console.print(indented(lanes))

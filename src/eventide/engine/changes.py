@@ -100,10 +100,26 @@ def refuse_unfinished(drain: bool, state: str) -> None:
 def check_definition(
     stored: dict[str, Any] | None, mine: dict[str, Any], state: str, batch: int = -1, waiting: int = 0
 ) -> dict[str, Any]:
-    """The facts to go on with: what the state keeps, what has changed since, and which outputs left; or a refusal that names it all.
+    """The facts to go on with, of which every free change is told; or a refusal that names all that cannot be followed.
 
     `batch` is the last that was committed, `waiting` how many rows it left to be judged.
     """
+    facts = compared(stored, mine, state, batch, waiting)
+    for change in new_changes(stored, facts):
+        log.warning("%(setting)s is now %(to)s and was %(from)s up to batch %(after_batch)s: %(why)s.", change)
+    return facts
+
+
+def new_changes(stored: dict[str, Any] | None, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The free changes that a comparison has found, without those that the state had noted already."""
+    found: list[dict[str, Any]] = facts["changes"][len(stored["changes"]) :] if stored is not None else []
+    return found
+
+
+def compared(
+    stored: dict[str, Any] | None, mine: dict[str, Any], state: str, batch: int = -1, waiting: int = 0
+) -> dict[str, Any]:
+    """What the state keeps, what has changed since, and which outputs left; or a refusal. Nobody is told."""
     if stored is None:
         return mine
     changes = _changes(stored["settings"], mine["settings"])
@@ -123,11 +139,6 @@ def check_definition(
     told = [
         {"after_batch": batch, "setting": label, "from": was, "to": now, "why": rule.why} for label, was, now, rule in changes
     ]
-    for change in told:
-        log.warning(
-            "%(setting)s is now %(to)s and was %(from)s up to batch %(after_batch)s: %(why)s.",
-            change,
-        )
     gone = {name: batch for name in stored["outputs"] if name not in mine["outputs"]}
     return {
         **mine,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eventide.model.event import LaneId
-from eventide.model.frontier import Frontier
+from eventide.model.frontier import slowest
 
 if TYPE_CHECKING:
     from eventide.engine.batch.microbatch import BatchResult
@@ -57,17 +57,13 @@ class BatchReport:
 def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
     """The account of a committed batch."""
     ledger = result.ledger
-    frontier = Frontier([s.timing for s in run.shape.plan.sources], run.shape.plan.when_all_idle, ledger.frontier)
     sources = []
     for feed in run.feeds:
-        standings = {lane: s for lane, s in ledger.frontier.lanes.items() if lane[0] == feed.index and not s.idle}
-        slowest = min(
-            standings, key=lambda lane: (standings[lane].watermark is not None, standings[lane].watermark or 0), default=None
-        )
-        mark = standings[slowest].watermark if slowest else None
+        last = slowest({lane: standing for lane, standing in ledger.frontier.lanes.items() if lane[0] == feed.index})
+        mark = ledger.frontier.lanes[last].watermark if last else None
         seen = ledger.by_source.get(str(feed.index), Counter())
         held = [f"{feed.source.name}/{lane} ({why})" for (index, lane), why in sorted(run.held.items()) if index == feed.index]
-        holder = ", ".join(held) if held else f"{feed.source.name}/{slowest[1]}" if slowest else None
+        holder = ", ".join(held) if held else f"{feed.source.name}/{last[1]}" if last else None
         late = {name: ledger.late_from(feed.index, ledger.reads.get(name, "")) for name in ledger.outputs}
         first = late[run.pipeline.outputs[0].name]
         sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), first, late))
@@ -75,7 +71,7 @@ def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
         ledger.batch,
         clock,
         ledger.frontier.watermark,
-        min(run.held, default=frontier.holder),
+        min(run.held, default=slowest(ledger.frontier.lanes)),
         dict(ledger.rows),
         {name: dict(counts) for name, counts in ledger.outputs.items()},
         {name: len(files) for name, files in result.panes.items()},

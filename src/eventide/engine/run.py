@@ -57,6 +57,7 @@ from eventide.model.time import duration
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.generations import NONE, note_waiting, refuse_outranked
+from eventide.state.holds import Holds
 from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
@@ -133,6 +134,7 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, self.feeds)
         self.held: dict[LaneId, str] = {}
+        self.holds = Holds.from_json((last or {}).get("holds"))
         self._settle_witnesses()
         self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
@@ -312,9 +314,10 @@ class Run:
         self.hook("deliver")
         tell(self.pipeline, number, ((a.lane[0], a.observed) for a in accounts))
         self.lease.check()
-        self.journal.commit(result.ledger, {"clock": beginning.clock, "drained": beginning.drain})
+        holds = Holds.of(result.ledger.frontier, beginning.clock, self.held, self.holds)
+        self.journal.commit(result.ledger, {"clock": beginning.clock, "drained": beginning.drain, "holds": holds.to_json()})
         self.hook("commit")
-        self.ledger, self.last_clock = result.ledger, beginning.clock
+        self.ledger, self.last_clock, self.holds = result.ledger, beginning.clock, holds
         self._evict(result)
         self.hook("evict")
         self._clear_leftovers()

@@ -154,10 +154,7 @@ class Journal:
 
     def ledger(self) -> Ledger | None:
         """Where everything stands, by the newest commit."""
-        last = self.last()
-        if last is not None and "format" in last:
-            raise JournalError(f"the journal's newest commit has format {last['format']}, of an earlier Eventide. {_NEXT}")
-        return None if last is None else Ledger.from_json(last["ledger"])
+        return ledger_in(self.last())
 
     def definition(self) -> dict[str, Any] | None:
         """What the state is made by: the newest record of it."""
@@ -218,6 +215,13 @@ class Journal:
             )
         facts: dict[str, Any] = record["facts"]
         return facts if version == VERSION else {**facts, "format": version}
+
+
+def ledger_in(commit: dict[str, Any] | None) -> Ledger | None:
+    """Where everything stands, by a commit; None: there is none."""
+    if commit is not None and "format" in commit:
+        raise JournalError(f"the journal's newest commit has format {commit['format']}, of an earlier Eventide. {_NEXT}")
+    return None if commit is None else Ledger.from_json(commit["ledger"])
 
 
 def _packed(facts: dict[str, Any]) -> bytes:

@@ -44,6 +44,30 @@ class StateInUse(EventideError):
     """Another run holds the state directory."""
 
 
+@dataclass(frozen=True)
+class Holder:
+    """Who held a state directory last."""
+
+    pid: int | str
+    host: str
+    renewed: float
+    """When it was last heard, in seconds since 1970."""
+    alive: bool
+    """Whether a run is at work there, as far as can be told from here."""
+
+
+def holder_of(files: RecordFiles, root: str) -> Holder | None:
+    """Who holds a state directory, or held it last; None: nobody has. Only looks."""
+    names = files.names(DIRECTORY)
+    body = files.read(f"{DIRECTORY}/{names[-1]}") if names else None
+    if not names:
+        return None
+    if body is None:  # replaced by its holder's next one
+        return Holder("?", "?", time.time(), True)
+    held = _record(body, f"{root}/{DIRECTORY}/{names[-1]}")
+    return Holder(held["pid"], held["host"], held["renewed"], not held["released"] and _alive(held))
+
+
 @dataclass
 class Lease:
     """Held from start to stop."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from eventide.errors import DefinitionError
-from eventide.state.journal import Journal
+from eventide.state.journal import Journal, ledger_in
 from eventide.state.ledger import Ledger
 from eventide.state.records import record_files
 from eventide.state.store import Store, attempt_in
@@ -69,9 +69,14 @@ class State:
         return Store(self.path)
 
     @cached_property
+    def last(self) -> dict[str, Any]:
+        """What the newest commit notes beside the ledger: its clock, whether the input ended, who holds W; empty where there is none."""
+        return self.journal.last() or {}
+
+    @cached_property
     def committed(self) -> Ledger | None:
         """Where everything stands after the newest commit; None: there is none."""
-        return self.journal.ledger()
+        return ledger_in(self.last or None)
 
     @property
     def ledger(self) -> Ledger:
@@ -84,6 +89,12 @@ class State:
     def definition(self) -> dict[str, Any] | None:
         """What the state is made by, as it was noted; None: no run has opened it."""
         return self.journal.definition()
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of its sources, by their places."""
+        names: list[str] = (self.definition or {}).get("sources", [])
+        return names
 
     @property
     def generation(self) -> int:

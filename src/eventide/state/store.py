@@ -158,6 +158,10 @@ class Store:
         """How many rows a file holds, by its own footer."""
         return int(self._open(path).metadata.num_rows)
 
+    def schema(self, path: str) -> pa.Schema:
+        """The columns of a file, by its own footer."""
+        return self._open(path).schema_arrow
+
     def columns(self, path: str, names: Iterable[str]) -> pl.DataFrame:
         """Some columns of a whole file, those that it has."""
         file = self._open(path)
@@ -186,6 +190,10 @@ class Store:
     def files(self, path: str) -> list[str]:
         """The files below a path, at any depth, relative to the root."""
         return sorted(self._files.sizes(path))
+
+    def sizes(self, path: str) -> dict[str, int]:
+        """The same with their sizes in bytes."""
+        return self._files.sizes(path)
 
     def url(self, path: str) -> str:
         """A path as Spark reads it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from eventide.cli.faults import text_of
 from eventide.cli.migrate.show import AS_JSON, TOKEN, URL, answered, ask
 from eventide.errors import EventideError
 from eventide.migration.data.drift import NOTHING, DriftCheck, DriftReport
@@ -84,7 +85,7 @@ def _migration(name: str, plan_file: Path | None, url: str, token: str | None) -
     if plan_file is None:
         return Migration.from_json(ask(url, token, "GET", name))
     try:
-        return Migration.from_json(json.loads(plan_file.read_text()))
+        return Migration.from_json(json.loads(text_of(plan_file)))
     except (ValueError, KeyError) as error:
         wanted = f"`eventide migrate status {name} --json > {plan_file.name}` writes it"
         raise click.ClickException(f"{plan_file} is no migration ({type(error).__name__}: {error}); {wanted}.") from None

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from eventide.cli.faults import text_of
 from eventide.cli.migrate.show import AS_JSON, TOKEN, URL, answered, ask, pairs, settings, show_gates, show_plan, show_status
 from eventide.migration.rollout.phase import Phase
 
@@ -50,7 +51,7 @@ def plan(
     """Classify the change from SUBJECT's latest version to SCHEMA and propose how to roll it out."""
     body = {
         "subject": subject,
-        "schema": schema.read_text(),
+        "schema": text_of(schema),
         "name": name or "",
         "renames": pairs(rename, "--rename"),
         "meaning": pairs(meaning, "--meaning"),

@@ -76,12 +76,7 @@ class Beginning:
 
     def check_again(self, number: int, definition: str, offsets: list[Any], landed: dict[int, list[LandedFile]]) -> None:
         """Stop where a batch that may have been delivered would now be made of something else."""
-        if self.definition != definition:
-            raise JournalError(
-                f"batch {number} was being delivered when its run ended, and the definition has changed since: run again by the new one, it "
-                "would put other results under numbers that sinks have already. Run the definition as it was once more, until it has caught "
-                "up; then change it. Or start over with a new generation: eventide run FILE --start-over."
-            )
+        self.check_definition(number, definition)
         if self.offsets != offsets:
             raise JournalError(
                 f"batch {number} was being delivered when its run ended, read up to {self.offsets}, but Spark's checkpoint now says "
@@ -90,6 +85,15 @@ class Beginning:
             )
         for index, files in self.landed.items():
             _refuse_changes(number, files, {file.path: file for file in landed.get(index, [])})
+
+    def check_definition(self, number: int, definition: str) -> None:
+        """Stop where the definition, told by its digest, has changed since."""
+        if self.definition != definition:
+            raise JournalError(
+                f"batch {number} was being delivered when its run ended, and the definition has changed since: run again by the new one, it "
+                "would put other results under numbers that sinks have already. Run the definition as it was once more, until it has caught "
+                "up; then change it. Or start over with a new generation: eventide run FILE --start-over."
+            )
 
     def check_faults(self, number: int, landed: dict[int, list[LandedFile]]) -> None:
         """Stop where a file that could be read when the batch was begun no longer can."""

@@ -61,17 +61,18 @@ class FileFeed(Feed):
     """The clock of the last look at the directory, and the files that were unread then."""
 
     @classmethod
-    def open(cls, spark: SparkSession, index: int, source: FileSource) -> FileFeed:
-        """Find out the columns."""
-        _refuse_missing(source)
+    def open(cls, spark: SparkSession | None, index: int, source: FileSource) -> FileFeed:
+        """Find out the columns; where the files alone say them, Spark is not needed for that."""
+        refuse_missing(source)
         kinds = _footer_kinds(source) if source.schema is None else arrow_kinds(parse_ddl(source.schema))
         decoder = "json" if source.format == "json" else None
         decoding = Reading(
             index, source.name, kinds, "", source.watermark, None, source.time_unit, decoder, times=times_of(source)
         )
-        plain = is_local(source.path) and not reads_every_name(spark)
+        plain = spark is not None and is_local(source.path) and not reads_every_name(spark)
         feed = cls(index, source, decoding, decoding=decoding, openable=_openable(source), plain_names=plain)
         if source.transforms:
+            assert spark is not None
             kinds = arrow_kinds(columns_after_transforms(spark, feed))
         feed.reading = reading_of(index, source, kinds, decoder if feed.in_worker else None)
         if source.lane_column is not None and source.lane_column not in feed.decoding.kinds:
@@ -272,7 +273,7 @@ def _as_found(file: LandedFile, info: FileInfo) -> LandedFile:
     return replace(file, fault="it is gone") if info.size is None else replace(file, size=info.size)
 
 
-def _refuse_missing(source: FileSource) -> None:
+def refuse_missing(source: FileSource) -> None:
     """A directory of this machine must be there; whether one elsewhere is, the reading of it says."""
     if not is_local(source.path) or any(sign in source.path for sign in "*?[{"):
         return

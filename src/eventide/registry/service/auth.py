@@ -112,7 +112,7 @@ class Accounts:
         """
         try:
             return cls(json.loads(path.read_text()))
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is no accounts file ({error!r}). `eventide registry account` writes one.") from error
 
     def recognise(self, header: str) -> Principal | None:

@@ -1,0 +1,103 @@
+"""The windows that a state holds: open ones, and those that have closed and are kept for late rows. Told by its parts, without its pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import polars as pl
+
+from eventide.kernel.columns import END, SLICE, TIME
+from eventide.model.time import MAX_TIME, MIN_TIME, plus
+from eventide.model.window import Session, Sliding, Window
+from eventide.state.state import State
+from eventide.state.store import Part, PartKind
+from eventide.wording import window_in
+
+CUT = {PartKind.PARTIAL: SLICE, PartKind.STANDING: TIME}
+"""Parts that windows are put together from, with the column that says from which slice on."""
+Ends = list[tuple[int, int, int]]
+"""Ends of windows, as ranges: first, last and step."""
+
+
+@dataclass(frozen=True)
+class OutputWindows:
+    """The windows of one output. Windows over different keys count once; of sessions each is one."""
+
+    output: str
+    said: str
+    """What it reads, in its user's words."""
+    window: Window | None
+    """None: it gives pairs of a join, which have no windows."""
+    allowed: int
+    ends: Ends
+
+    def open(self, watermark: int | None) -> int:
+        """Windows whose end W has not reached."""
+        return self.between(watermark, MAX_TIME)
+
+    def retained(self, watermark: int | None) -> int:
+        """Windows that have closed, and take late rows still."""
+        return 0 if watermark is None else self.between(plus(watermark, -self.allowed), watermark)
+
+    def between(self, after: int | None, upto: int) -> int:
+        """Windows that end after one time and not after another."""
+        low = MIN_TIME if after is None else after
+        return sum(_on_grid(*ends, low, upto) for ends in self.ends)
+
+
+def output_windows(state: State, output: str | None = None) -> list[OutputWindows]:
+    """Of each output, or of one of them by its name, the windows that the newest commit holds something for."""
+    ledger, found = state.ledger, []
+    for name, facts in (state.definition or {}).get("outputs", {}).items():
+        if output in (None, name):
+            said = facts.get("aggregation") or (state.definition or {})["settings"]["stream"]["window"]
+            window = window_in(said)
+            aggregation = ledger.reads.get(name, "")
+            parts = [part for part in ledger.parts if part.aggregation == aggregation and part.output in ("", name)]
+            found.append(OutputWindows(name, said, window, facts["allowed"], _ends(state, window, parts)))
+    return found
+
+
+def _ends(state: State, window: Window | None, parts: list[Part]) -> Ends:
+    if window is None:
+        return []
+    if isinstance(window, Session):
+        ends = _column(state, [part for part in parts if part.kind == PartKind.SESSIONS], END)
+        return [(end, end, 1) for end in ends]
+    starts: set[int] = set()
+    for kind, column in CUT.items():
+        starts.update(_column(state, [part for part in parts if part.kind == kind], column))
+    return _ranges(window, sorted(starts))
+
+
+def _column(state: State, parts: list[Part], column: str) -> list[int]:
+    if not parts:
+        return []
+    frames = state.store.read(parts, [column])
+    return pl.concat([frame[column] for frame in frames]).drop_nulls().to_list()
+
+
+def _ranges(window: Sliding, starts: Iterable[int]) -> Ends:
+    """The ends of all windows that hold one of these times, each once; times come in order."""
+    found: Ends = []
+    for start in starts:
+        first, last = window.first_end(start), window.last_end(start)
+        if found and first <= found[-1][1] + window.slide:
+            found[-1] = (found[-1][0], max(last, found[-1][1]), window.slide)
+        else:
+            found.append((first, last, window.slide))
+    return found
+
+
+def _on_grid(first: int, last: int, step: int, after: int, upto: int) -> int:
+    """How many of first, first + step, …, last lie after one time and not after another.
+
+    >>> _on_grid(10, 50, 10, 10, 40)
+    3
+    """
+    low, high = max(first, first + (after - first) // step * step + step), min(last, upto)
+    return max(0, (high - low) // step + 1)
+
+
+__all__ = ["OutputWindows", "output_windows"]
