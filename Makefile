@@ -53,9 +53,10 @@ SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soa
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
-soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each law over 500 random streams
+soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each law over 500 random streams, and over 50 pipelines on Spark
 	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s tests/model/test_law_7_views.py tests/model/test_law_8_several_aggregations.py \
 	  tests/model/test_law_9_stages.py tests/model/test_law_10_joins.py
+	EVENTIDE_EXAMPLES=50 $(BIN)/pytest -m soak -s tests/engine/test_laws_of_whole_pipelines.py
 
 soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
@@ -64,8 +65,9 @@ soak-spark: $(STAMP)   ## 200,000 rows on Spark in 1, 7, 50 and random batches; 
 	EVENTIDE_ROWS=200000 $(BIN)/pytest -s tests/engine/test_cut_invariance_on_spark.py
 	$(BIN)/pytest -m soak -s tests/engine/test_answers_on_spark.py
 
-soak-crash: $(STAMP)   ## killed 10 times at each named point, 110 times at random, 200 times while producers write, and 10 Spark processes
-	$(BIN)/pytest -m soak -s tests/engine/test_crash.py tests/engine/test_crash_while_producing.py tests/engine/test_crash_on_spark.py
+soak-crash: $(STAMP)   ## killed 10 times at each named point, 110 times at random, 120 times with stages and joins, 200 times while producers write, and 10 Spark processes
+	$(BIN)/pytest -m soak -s tests/engine/test_crash.py tests/engine/test_crash_of_stages_and_joins.py \
+	  tests/engine/test_crash_while_producing.py tests/engine/test_crash_on_spark.py
 
 soak-machine: $(STAMP) ## 500 pipelines of 30 steps through whatever happens to them, beside the oracle; 30 of them on Spark
 	$(BIN)/pytest -m soak -s tests/engine/test_machine.py tests/engine/test_machine_on_spark.py
@@ -89,14 +91,15 @@ soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in
 soak-install: $(STAMP) ## the wheel in clean environments made by pip, on Python 3.11, 3.12 and 3.13: demo, run, tune, lateness, reconcile
 	$(BIN)/pytest -m soak -s tests/test_base_install.py
 
-soak-versions:         ## the demo, answers, files and Kafka on the oldest and the newest Spark
+soak-versions:         ## the demo, answers, files, Kafka, stages and joins on the oldest and the newest Spark
 	for spark in 3.5.9 4.3.0; do $(MAKE) test-spark SPARK=$$spark SPARK_TESTS="tests/cli/test_demo.py tests/engine/test_answers_on_spark.py \
-	  tests/engine/test_run_and_start.py tests/engine/test_own_session.py tests/sources/test_kafka.py tests/sources/test_files.py" || exit 1; done
+	  tests/engine/test_run_and_start.py tests/engine/test_own_session.py tests/engine/test_stages_on_spark.py tests/engine/test_joins_on_spark.py \
+	  tests/sources/test_kafka.py tests/sources/test_files.py" || exit 1; done
 
 soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults on the line to each server; 2.4 GB of text in one delivery
 	$(BIN)/pytest -m soak -s tests/sinks
 
-soak-faults: $(STAMP)  ## some 2,200 faults put into model, kernel and micro-batch: which of them no test without Spark finds
+soak-faults: $(STAMP)  ## some 4,100 faults put into model, kernel and micro-batch: which of them no test without Spark finds
 	$(BIN)/python tests/faults/hunt.py $(FAULTS)
 
 clean:           ## remove what the other targets made

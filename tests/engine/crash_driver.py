@@ -99,12 +99,16 @@ def state_of(root: Path) -> str:
 
 
 def pipeline(root: Path) -> ev.Pipeline:
+    """The pipeline of a run: what a file below its root says, or payments under three policies."""
+    asked = root / "pipeline"
+    return PIPELINES[asked.read_text() if asked.exists() else "payments"](root)
+
+
+def payments(root: Path) -> ev.Pipeline:
     """Two sinks of different kinds, three policies, late rows and dead letters kept."""
-    payments = ev.files(
-        "payments", str(root / "in"), event_time="ts", arrival="at", watermark=ev.bounded("2 seconds"), lane="directory",
-        files_per_batch=3,
-    )  # fmt: skip
-    minutes = payments.window(ev.sliding("1 minute", "30 seconds"), by="bank").agg(n=ev.count(), total=ev.sum("paise"))
+    minutes = (
+        _files(root, "payments", ".", lane="directory").window(ev.sliding("1 minute", "30 seconds"), by="bank").agg(**SUMS)
+    )
     base = ev.sqlite(str(root / "out.db"))
     return ev.Pipeline(
         "payments",
@@ -118,10 +122,77 @@ def pipeline(root: Path) -> ev.Pipeline:
     )
 
 
+def staged(root: Path) -> ev.Pipeline:
+    """Stages over sessions and over windows, beside what they read; results come and go."""
+    seen, base = _files(root, "payments", ".", lane="directory"), ev.sqlite(str(root / "out.db"))
+    minutes, visits = (
+        seen.window(shape, by="bank").agg(**SUMS) for shape in (ev.tumbling("1 minute"), ev.session("5 seconds"))
+    )
+    fives = (
+        minutes.results(late=ev.accumulate("4 minutes"))
+        .where("n < 12")
+        .window(ev.sliding("5 minutes", "1 minute"), by="n")
+        .agg(most=ev.max("total"), banks=ev.distinct("bank", exact=True))
+    )
+    halves = (
+        fives.results(late=ev.accumulate("2 minutes"))
+        .window(ev.tumbling("30 minutes"))
+        .agg(sum=ev.sum("most"), last=ev.last("n"))
+    )
+    crowds = visits.results(late=ev.accumulate("2 minutes")).window(ev.tumbling("2 minutes"), by="n").agg(visits=ev.count())
+    return ev.Pipeline(
+        "staged",
+        minutes.to("minutes", base, late=ev.drop()),
+        fives.to("fives", base, late=ev.retract("3 minutes")),
+        halves.to("halves", ev.parquet(str(root / "lake")), late=ev.accumulate("1 minute")),
+        crowds.to("crowds", base, late=ev.retract("3 minutes")),
+        state=state_of(root),
+        dead_letters=base,
+        buckets=2,
+    )  # fmt: skip
+
+
+def joined(root: Path, how: str = "full") -> ev.Pipeline:
+    """Pairs and rows without a match, which late rows withdraw."""
+    base = ev.sqlite(str(root / "out.db"))
+    pairs = _files(root, "orders", "l0").join(
+        _files(root, "payments", "l1"), on="bank", within=("-5 s", "5 s"), how=how,
+        late=ev.accumulate("1 minute", refused=ev.divert(base)), prefix=("order_", "payment_"),
+    )  # fmt: skip
+    outputs = [pairs.to("pairs", base), pairs.to("lake", ev.parquet(str(root / "lake")))]
+    if how == "inner":
+        summed = pairs.window(ev.tumbling("1 minute"), by="bank").agg(n=ev.count(), paid=ev.sum("payment_paise"))
+        outputs = [pairs.to("pairs", base), summed.to("minutes", base, late=ev.retract("1 minute"))]
+    return ev.Pipeline("joined", *outputs, state=state_of(root), dead_letters=base, buckets=2)
+
+
+def _files(root: Path, name: str, below: str, **more: Any) -> Any:
+    bound = ev.bounded("2 seconds")
+    return ev.files(name, str(root / "in" / below), event_time="ts", arrival="at", watermark=bound, files_per_batch=3, **more)
+
+
+SUMS = {"n": ev.count(), "total": ev.sum("paise")}
+PIPELINES: dict[str, Callable[[Path], ev.Pipeline]] = {
+    "payments": payments,
+    "staged": staged,
+    "joined": joined,
+    "windows over pairs": lambda root: joined(root, "inner"),
+}
+
+
+def batch_of(pipe: ev.Pipeline, files: list[tuple[str, int]]) -> Listed:
+    """A batch of these files, each of the source that reads its directory."""
+    roots = [Path(source.path).resolve() for source in pipe.sources]
+    owners = [next((n for n, root in enumerate(roots) if Path(path).resolve().is_relative_to(root)), None) for path, _ in files]
+    read = [(file, owner) for file, owner in zip(files, owners, strict=True) if owner is not None]
+    return Listed([file for file, _ in read], [owner for _, owner in read])
+
+
 def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
     """Go on from wherever the last life ended, to the end of the input."""
     bucket_task.COMPACT_ABOVE = 2
-    run = Run(pipeline(root), Here(), state_of(root), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
+    pipe = pipeline(root)
+    run = Run(pipe, Here(), state_of(root), hook=hook, clock=lambda: time.time_ns() // 1000 + shift)
     try:
         run.open()
     except StateFinished:  # the last life died after its last commit
@@ -134,7 +205,7 @@ def live(root: Path, hook: Callable[[str], None], shift: int) -> None:
         if noted is None:
             log.write(str(number), json.dumps([[path, at] for at, path in batch]).encode())
         chosen = [(path, at) for path, at in json.loads(noted)] if noted else [(path, at) for at, path in batch]
-        run._on_batch(Listed(chosen), number)
+        run._on_batch(batch_of(pipe, chosen), number)
     if run.ledger.batch < len(batches):
         run.batch(Listed([]), len(batches), drain=True)
     run.close()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sqlite3
+import uuid
+from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from tests.sinks.places import consume
 
 import eventide as ev
 from eventide.model import aggregate, watermark, window
@@ -20,6 +25,8 @@ from eventide.model.pane import Pane
 from eventide.model.plan import OutputPlan, SourcePlan
 from eventide.model.policy import RETRACTING
 from eventide.model.view import View
+from eventide.sinks import CurrentRows
+from eventide.testing.broker import KafkaBroker
 
 SECOND = 1_000_000
 START = 1_760_000_000 * SECOND - 1_760_000_000 * SECOND % (60 * SECOND)
@@ -58,22 +65,24 @@ def land(root: Path, seen: dict[str, list[Event]], files: int) -> None:
             os.utime(path, (START / SECOND + nth,) * 2)
 
 
-def sky(root: Path) -> ev.Pipeline:
+def sky(root: Path, sink: Callable[[str], Any]) -> ev.Pipeline:
+    """Four outputs, each to the sink that its name is given."""
     sensors = [
         ev.files(
             name, str(root / "in" / name), event_time="ts", arrival="at", files_per_batch=2, max_ahead=None, watermark=ev.bounded(f"{bound} us"),
         )
         for name, bound in SENSORS.items()
     ]  # fmt: skip
-    seen, sink = ev.merge(*sensors), ev.sqlite(str(root / "sky.db"))
+    seen = ev.merge(*sensors)
     counted = seen.window(ev.tumbling("1 minute"), by="sensor").agg(n=ev.count())
     risk = seen.window(ev.tumbling("30 seconds"), by="object").agg(closest=ev.min("metres"), n=ev.count())
+    alerts = risk.where("closest < 1000 AND n < 8").select(km="closest / 1000")
     return ev.Pipeline(
         "sky",
-        counted.to("counter", sink, late=ev.drop()),
-        risk.to("risk", sink, late=ev.accumulate("5 seconds")),
-        risk.where("closest < 1000 AND n < 8").select(km="closest / 1000").to("alerts", sink, late=ev.retract("1 minute")),
-        seen.to("audit", sink),
+        counted.to("counter", sink("counter"), late=ev.drop()),
+        risk.to("risk", sink("risk"), late=ev.accumulate("5 seconds")),
+        alerts.to("alerts", sink("alerts"), late=ev.retract("1 minute")),
+        seen.to("audit", sink("audit")),
         state=str(root / "state"),
     )
 
@@ -113,20 +122,68 @@ def table(panes: list[Pane], name: str) -> dict[Any, Any]:
     return found
 
 
-def test_one_pipeline_for_a_whole_sky(spark: Any, tmp_path: Path) -> None:
+TABLES = (("counter", "sensor", ("n",)), ("risk", "object", ("closest", "n")), ("alerts", "object", ("km",)))
+"""Each output with its key and its values."""
+
+
+def watched(root: Path, spark: Any, sink: Callable[[str], Any]) -> tuple[Oracle, int]:
+    """A sky that was watched to the end: what the oracle says of it, and how many observations were read."""
     seen = observations(seed=3)
-    land(tmp_path / "in", seen, files=6)
-    handle = sky(tmp_path).run(spark, drain=True)
-    events = [event for each in seen.values() for event in each]
-    want = oracle(events)
-    with sqlite3.connect(tmp_path / "sky.db") as base:
-        for name, key, values in (("counter", "sensor", "n"), ("risk", "object", "closest, n"), ("alerts", "object", "km")):
+    land(root / "in", seen, files=6)
+    handle = sky(root, sink).run(spark, drain=True)
+    return oracle([event for each in seen.values() for event in each]), handle.rows["in"]
+
+
+def withdrawn(want: Oracle) -> set[Any]:
+    """Alerts that stood and are gone."""
+    said = {(*p.window, *p.key) for p in want.panes if p.output == "alerts" and p.op == "retract"}
+    return said - table(want.panes, "alerts").keys()
+
+
+def audited(want: Oracle) -> list[Any]:
+    return sorted((e.source, e.offset, e.row["object"], e.row["metres"]) for _, e in want.audit)
+
+
+def test_one_pipeline_for_a_whole_sky(spark: Any, tmp_path: Path) -> None:
+    base = ev.sqlite(str(tmp_path / "sky.db"))
+    want, read = watched(tmp_path, spark, lambda name: base)
+    with sqlite3.connect(tmp_path / "sky.db") as there:
+        for name, key, values in TABLES:
             bounds = [f"cast(strftime('%s', {b}) as integer) * {SECOND}" for b in ("window_start", "window_end")]
-            rows = base.execute(f"select {', '.join(bounds)}, {key}, {values} from {name}").fetchall()
+            rows = there.execute(f"select {', '.join([*bounds, key, *values])} from {name}").fetchall()
             assert {row[:3]: row[3:] for row in rows} == table(want.panes, name), name
-        audited = base.execute("select _source, _offset, object, metres from audit").fetchall()
-    assert sorted(audited) == sorted((e.source, e.offset, e.row["object"], e.row["metres"]) for _, e in want.audit)
-    assert len(audited) == handle.rows["in"] == 450
-    phantoms = [p for p in want.panes if p.output == "alerts" and p.op == "retract"]
-    gone = {(p.window, p.key) for p in phantoms} - {(at[:2], at[2:]) for at in table(want.panes, "alerts")}
-    assert gone, "late observations ended an alert, which was withdrawn"
+        found = there.execute("select _source, _offset, object, metres from audit").fetchall()
+    assert sorted(found) == audited(want)
+    assert len(found) == read == 450
+    assert withdrawn(want), "late observations ended an alert"
+
+
+def test_the_same_sky_in_kafka_as_its_consumers_fold_it(spark: Any, broker: KafkaBroker, tmp_path: Path) -> None:
+    ours = uuid.uuid4().hex[:8]
+    want, read = watched(tmp_path, spark, lambda name: ev.kafka_topic(broker.servers, f"{name}-{ours}"))
+    topics = {name: consume(broker.servers, f"{name}-{ours}") for name in ("counter", "risk", "alerts", "audit")}
+    for name, key, values in TABLES:
+        folded = CurrentRows()
+        for message in topics[name]:
+            folded.apply(json.loads(message.value()))
+        rows = {(micros(r["window_start"]), micros(r["window_end"]), r[key]): tuple(r[v] for v in values) for r in folded}
+        assert rows == table(want.panes, name), name
+    kept = {message.key(): json.loads(message.value()) for message in topics["audit"]}  # copies have one key
+    found = sorted((row["_source"], row["_offset"], row["object"], row["metres"]) for row in kept.values())
+    assert found == audited(want) and len(found) == read
+    ended_by(topics["alerts"], withdrawn(want))
+
+
+def ended_by(messages: list[Any], gone: set[Any]) -> None:
+    """The last that is said of an alert that was withdrawn is -D; of one that stands it is not."""
+    said = defaultdict[Any, list[str]](list)
+    for message in messages:
+        row = json.loads(message.value())
+        said[micros(row["window_start"]), micros(row["window_end"]), row["object"]].append(row["op"])
+    ended = {at for at, ops in said.items() if ops[-1] == "-D"}
+    assert ended and ended <= gone
+    assert all(ops[0] == "+I" for ops in said.values())
+
+
+def micros(instant: str) -> int:
+    return round(datetime.fromisoformat(instant).timestamp()) * SECOND

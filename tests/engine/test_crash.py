@@ -92,10 +92,11 @@ def sinks_of(root: Path) -> dict[str, Any]:
             names = [row[1] for row in base.execute(f'pragma table_info("{view}")')]
             kept = [f'"{n}"' for n in names if "emitted" not in n]
             facts[view] = sorted(base.execute(f'select {", ".join(kept)} from "{view}"').fetchall(), key=repr)
-    current = pl.read_parquet(root / "lake/accumulate/current.parquet")
-    facts["accumulate"] = sorted(current.drop([c for c in current.columns if "emitted" in c]).rows(), key=repr)
-    log = pl.concat([pl.read_parquet(p) for p in sorted((root / "lake/accumulate/panes").glob("*.parquet"))])
-    facts["accumulate log"] = sorted(log.drop([c for c in log.columns if "emitted" in c]).rows(), key=repr)
+    for lake in (root / "lake").glob("*"):
+        current = pl.read_parquet(lake / "current.parquet")
+        facts[lake.name] = sorted(current.drop([c for c in current.columns if "emitted" in c]).rows(), key=repr)
+        log = pl.concat([pl.read_parquet(p) for p in sorted((lake / "panes").glob("*.parquet"))])
+        facts[f"{lake.name} log"] = sorted(log.drop([c for c in log.columns if "emitted" in c]).rows(), key=repr)
     last = Journal(record_files(state_of(root))).last()
     assert last is not None
     facts["rows"], facts["verdicts"] = last["ledger"]["rows"], last["ledger"]["outputs"]

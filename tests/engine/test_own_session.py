@@ -47,6 +47,7 @@ def in_new_york(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield session
     monkeypatch.undo()
     time.tzset()
+    spark.createDataFrame([(1,)], "one int")  # which makes it the active session again, whose settings expressions are read by
 
 
 @pytest.mark.parametrize("read", ["worker", "spark"])

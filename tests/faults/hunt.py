@@ -1,6 +1,6 @@
 """Which faults the tests that need no Spark find: each is put in alone, in a forked child of a process that has collected the tests.
 
-    python tests/faults/hunt.py                     every fault (about two hours on one core)
+    python tests/faults/hunt.py                     every fault (some hours on one core)
     python tests/faults/hunt.py --sample 200        so many, drawn at random
     python tests/faults/hunt.py --only kernel/session_windows.py
 
@@ -44,17 +44,23 @@ EQUIVALENT = HERE / "equivalent.toml"
 ENGINE = (
     "test_engine_equals_oracle", "test_aggregates_equal_oracle", "test_unruly_world_equals_oracle", "test_small_scope", "test_conservation",
     "test_triggers_equal_oracle", "test_books_and_ledger", "test_microbatch", "test_second_try", "test_archive", "test_changes",
+    "test_views_equal_oracle", "test_several_aggregations", "test_several_aggregations_of_a_run", "test_watermark_of_late_rows",
+    "test_stages_equal_oracle", "test_stages_of_a_run", "test_joins_equal_oracle", "test_joins_of_a_run",
+    "test_conservation_of_joins_and_stages",
 )  # fmt: skip
 TESTS = ["tests/model", "tests/kernel", "tests/testing", "tests/test_docstrings.py", *(f"tests/engine/{n}.py" for n in ENGINE)]
 SPARK = {"spark", "broker", "postgres_server"}
+OWN_FAULT = re.compile("on_purpose|notices")
+"""Tests that put in a fault of their own, and so say nothing of another."""
 FAULT = "EVENTIDE_FAULT"
+EXAMPLES = 25
 
 
 class Tests:
     """The tests, collected once, and what each of them calls; a pytest plugin whose run of the tests is the hunt itself."""
 
-    def __init__(self, hunt: Callable[[Tests], None]) -> None:
-        self.hunt = hunt
+    def __init__(self, hunt: Callable[[Tests], None], paths: list[str], examples: int) -> None:
+        self.hunt, self.paths, self.examples = hunt, paths, examples
         self.items: dict[str, pytest.Item] = {}
         self.calls: dict[str, list[str]] = {}
         self.seconds: dict[str, float] = {}
@@ -63,6 +69,7 @@ class Tests:
         for item in session.items:
             if item.get_closest_marker("soak") is None and not SPARK & set(getattr(item, "fixturenames", ())) and _ours(item):
                 self.items[item.nodeid] = item
+                _at_most(item, self.examples)
         if any(re.match(r"polars-\d", task.read_text()) for task in Path("/proc/self/task").glob("*/comm")):
             raise SystemExit(
                 "collecting the tests has started Polars' threads, which no forked child would have: compute nothing at import"
@@ -88,7 +95,7 @@ class Tests:
         kept = ROOT / "artifacts/faults/survey.json"
         noted = json.loads(kept.read_text()) if kept.exists() else {}
         for name, item in self.items.items():
-            of = _digest(item.path)
+            of = _digest(item.path, self.examples)
             if name not in noted or (noted[name]["of"] != of and not trust):
                 found = json.loads(in_child(lambda tell, name=name: self._surveyed(name), 900)[0] or "null")
                 if found is None or found["failed"]:
@@ -102,33 +109,40 @@ class Tests:
 
     def _surveyed(self, name: str) -> str:
         ours = {str(path): path.relative_to(SRC).as_posix() for path in MODULES}
-        called: set[tuple[str, str]] = set()
+        called: dict[int, Any] = {}
 
-        def note(frame: Any, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code.co_filename in ours:
-                called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+        def note(frame: Any, _event: str, _: Any) -> None:
+            called[id(frame.f_code)] = frame.f_code
 
         begun = time.process_time()
-        sys.setprofile(note)
+        sys.settrace(note)  # it gives no trace for the lines within, and so is told of calls only
         failed = self.run([name], lambda _: None)
-        sys.setprofile(None)
-        calls = sorted({f"{ours[file]} {function.partition('.<locals>')[0]}" for file, function in called})
+        sys.settrace(None)
+        met = {(code.co_filename, code.co_qualname.partition(".<locals>")[0]) for code in called.values()}
+        calls = sorted(f"{ours[file]} {function}" for file, function in met if file in ours)
         return json.dumps({"failed": failed, "seconds": time.process_time() - begun, "calls": calls})
 
 
 def _ours(item: pytest.Item) -> bool:
-    """Of the examples in docstrings, those of the modules that faults are put into."""
+    """Of the examples in docstrings, those of the modules that faults are put into; of tests all but those with a fault of their own."""
     if "test_docstrings.py" not in item.nodeid:
-        return True
+        return not OWN_FAULT.search(item.name)
     return any(item.nodeid.endswith(f"[{module_name(path)}]") for path in MODULES)
 
 
+def _at_most(item: pytest.Item, examples: int) -> None:
+    """Random streams beyond a number find little more, and a fault that nothing finds would have to outlive them all."""
+    test: Any = getattr(item, "obj", None)
+    if used := getattr(test, "_hypothesis_internal_use_settings", None):
+        test._hypothesis_internal_use_settings = settings(used, max_examples=min(used.max_examples, examples))
+
+
 @functools.cache
-def _digest(test: Path) -> str:
-    """Of the code, of a test and of what stands beside it."""
+def _digest(test: Path, examples: int) -> str:
+    """Of the code, of a test and of what stands beside it, and of how many random streams it tries."""
     beside = [path for path in test.parent.glob("*.py") if not path.name.startswith("test_")]
     files = sorted([*SRC.rglob("*.py"), test, *beside])
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    return hashlib.sha256(b"".join([str(examples).encode(), *(path.read_bytes() for path in files)])).hexdigest()[:16]
 
 
 class Hunt:
@@ -188,7 +202,12 @@ class Hunt:
 
     def _fresh(self, tests: Tests, mutant: Mutant, names: list[str]) -> str | None:
         """In a process of its own, whose import of the module has the fault."""
-        job = json.dumps({"module": mutant.module, "number": mutant.number, "names": names, "seconds": tests.seconds})
+        job = json.dumps(
+            {
+                "module": mutant.module, "number": mutant.number, "names": names, "seconds": tests.seconds,
+                "paths": tests.paths, "examples": tests.examples,
+            }
+        )  # fmt: skip
         with subprocess.Popen(
             [sys.executable, __file__], env={**os.environ, FAULT: "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
@@ -213,19 +232,18 @@ def one_fault_in_a_fresh_process() -> None:
         answer = tests.run([name for name in job["names"] if name in tests.items], lambda _: None)
         sys.__stdout__.write(f"\nis {json.dumps(answer)}\n")
 
-    collect(hunt)
+    collect(hunt, job["paths"], job["examples"])
 
 
-def collect(hunt: Callable[[Tests], None]) -> int:
+def collect(hunt: Callable[[Tests], None], paths: list[str], examples: int) -> int:
     """Collect the tests and hand them over. Random streams are the same each time, and nobody looks for a smaller one."""
     settings.register_profile(
         "faults", derandomize=True, database=None, phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False
     )
     settings.load_profile("faults")
-    paths = [path for path in TESTS if (ROOT / path).exists()]
     options = ["-q", "--assert=plain", "--tb=no", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-m", "not soak"]
     os.chdir(ROOT)
-    return int(pytest.main([*options, "--rootdir", str(ROOT), *paths], plugins=[Tests(hunt)]))
+    return int(pytest.main([*options, "--rootdir", str(ROOT), *paths], plugins=[Tests(hunt, paths, examples)]))
 
 
 def main() -> int:
@@ -237,6 +255,8 @@ def main() -> int:
     asked.add_argument("--piece", default="1/1", help="the first, second ... of so many equal pieces: 1/10")
     asked.add_argument("--log", type=Path, help="a file to which a line is added for each fault")
     asked.add_argument("--patience", type=float, default=1e9, help="seconds of tests for each fault, at most")
+    asked.add_argument("--examples", type=int, default=EXAMPLES, help="random streams that a test tries, at most")
+    asked.add_argument("--tests", nargs="+", default=TESTS, help="the tests that look for them")
     asked.add_argument("--trust", action="store_true", help="what each test calls was noted before, and is taken to hold still")
     told = asked.parse_args()
     every = [m for path in MODULES for m in mutants(path)]
@@ -248,7 +268,7 @@ def main() -> int:
         chosen = random.Random(told.seed).sample(chosen, min(told.sample, len(chosen)))
     piece, pieces = map(int, told.piece.split("/"))
     hunt = Hunt(chosen[piece - 1 :: pieces], told.log, told.patience, told.trust)
-    collect(hunt)
+    collect(hunt, told.tests, told.examples)
     return report(hunt, {m.name for m in every})
 
 

@@ -1,6 +1,6 @@
 """Small faults, one at a time, in the syntax tree of a module: what a hasty hand would get wrong.
 
-Left out: annotations, docstrings, texts, what an error says, assertions, decorators.
+Left out: annotations, docstrings, texts, what an error says, assertions (that two things are as long is one), decorators.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[2] / "src/eventide"
+BATCH = (
+    "microbatch", "bucket_task", "lane_task", "conservation", "stages", "stage_task", "join_task", "pairs", "join_conservation",
+)  # fmt: skip
 MODULES = sorted(
     path
     for path in (
         *SRC.glob("kernel/*.py"),
         *SRC.glob("model/*.py"),
-        *(SRC / f"engine/batch/{name}.py" for name in ("microbatch", "bucket_task", "lane_task", "conservation")),
+        *(SRC / f"engine/batch/{name}.py" for name in BATCH),
         SRC / "state/ledger.py",
     )
     if path.name != "__init__.py"
@@ -112,6 +115,8 @@ def _left_out(node: ast.AST, field: str, child: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance" and field == "args":
         return True  # a union of types
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip" and field == "keywords":
+        return True
     if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
         return True
     return isinstance(child, ast.Assign) and isinstance(node, ast.Module) and _is_alias(child.value)
