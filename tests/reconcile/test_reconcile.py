@@ -10,7 +10,7 @@ import pytest
 
 import eventide as ev
 from eventide.reconcile import features, reconcile
-from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED, Line, Report
+from eventide.reconcile.report import DEAD, DUPLICATES, EMITTED, FOREIGN, LATE, MISSING, REFERENCE, UNEXPLAINED, Line, Report
 from eventide.tuning.tune import tune
 
 NIGHT = dt.datetime(2026, 11, 8, 23, 0, tzinfo=dt.UTC)
@@ -204,6 +204,17 @@ def test_where_nothing_was_late_there_is_nothing_to_correct(spark, tmp_path):
     for against in ("archive", "late"):
         found = reconcile(pipeline, against=against, spark=spark)
         assert (found.corrected, found.report[LATE].rows, found.report.explained) == (0, 0, True)
+
+
+def test_totals_may_be_larger_than_any_number_of_their_type(spark, tmp_path):
+    rows = payments(60, late_every=10, amount=2**60)
+    pipeline = pipeline_over(tmp_path, rows, ev.divert())
+    pipeline.run(spark)
+    for against in ("archive", "late"):
+        found = reconcile(pipeline, against=against, spark=spark)
+        assert found.report.explained
+        whole = sum(complete_to(rows, found)["paise"].to_list())
+        assert found.report[EMITTED].values["total"] + found.report[LATE].values["total"] == whole > 2**63
 
 
 def test_an_archive_younger_than_the_run_corrects_nothing_that_it_does_not_have(spark, tmp_path):

@@ -13,11 +13,11 @@ import duckdb
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from eventide import sinks
-from eventide.sinks import PaneShape, chunks
+from eventide.sinks import PaneShape, chunks, ranked
 from eventide.sinks.kinds import postgres_copy
 from eventide.sinks.kinds.parquet import ParquetSink
 from eventide.sinks.ranked import emitted, highest
@@ -30,6 +30,7 @@ TEXTS = PaneShape(keys=(("bank", pa.string()),), values=(("text", pa.string()), 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "LIMIT", 2_000)
+    monkeypatch.setattr(ranked, "SORTED", 7)
 
 
 def test_a_delivery_in_pieces_ends_in_the_same_table(place: Place, small_pieces: None) -> None:
@@ -39,6 +40,14 @@ def test_a_delivery_in_pieces_ends_in_the_same_table(place: Place, small_pieces:
         writer.deliver(batch(part), delivery(place.output, number))
     writer.close()
     assert seen(place.rows(SHAPE)) == expected(panes)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 500])
+def test_panes_sorted_in_ranges_are_in_the_order_of_those_sorted_at_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.Table.from_batches(batch([p for number in range(60) for p in random_log(number)][:rows]), SHAPE.schema)
+    at_once = highest(table, SHAPE), emitted(table.to_batches()[::-1], SHAPE)
+    monkeypatch.setattr(ranked, "SORTED", 7)
+    assert (highest(table, SHAPE), emitted(table.to_batches()[::-1], SHAPE)) == at_once
 
 
 def test_nested_values_are_taken_in_pieces_too(small_pieces: None) -> None:
@@ -192,6 +201,5 @@ def test_thirty_million_panes_in_one_delivery(tmp_path: Path) -> None:
     writer = sink.open("o", COUNTS)
     writer.deliver(many(), delivery("o", 0))
     writer.close()
-    found = ds.dataset(tmp_path / "p", format="parquet", exclude_invalid_files=True)
-    assert found.count_rows() == 30_000_000
+    assert pq.read_metadata(tmp_path / "p/o/current.parquet").num_rows == 30_000_000
     print(f"\n{sink}: 30 million panes in one delivery; at most {_most_memory():.1f} GB of memory so far")

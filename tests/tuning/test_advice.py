@@ -21,7 +21,7 @@ def tuning_of(pipeline: ev.Pipeline) -> Any:
 
 
 def lines_for(watermark: Any, event_time: str) -> list[str]:
-    source = ev.files("p", "/in", schema="at timestamp", event_time=event_time, watermark=watermark)
+    source = ev.files("p", "/in", schema="at timestamp, kind string", event_time=event_time, watermark=watermark)
     counts = source.window(ev.tumbling("1 minute")).agg(n=ev.count())
     pipeline = ev.Pipeline("p", counts.to("n", late=ev.divert()), state="/state")
     tuning = tuning_of(pipeline)
@@ -31,6 +31,12 @@ def lines_for(watermark: Any, event_time: str) -> list[str]:
 
 def test_windows_by_arrival_keep_their_watermark() -> None:
     assert lines_for(ev.processing_time(), "arrival_time")[0] == "watermark=ev.processing_time(),  # p: as it is"
+
+
+def test_watermarks_that_the_rows_say_themselves_stay() -> None:
+    told = 'p: as it is, as its rows say; by their times alone it would be bounded("7 seconds")'
+    for watermark in (ev.punctuated(when="kind = 'end'", value="at"), ev.custom("at - interval 1 second")):
+        assert lines_for(watermark, "at")[0] == f"watermark=ev.{watermark.written},  # {told}"
 
 
 def test_other_watermarks_get_the_measured_bound() -> None:

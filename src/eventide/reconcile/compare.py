@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from eventide.definition.output import Output
@@ -240,13 +241,33 @@ def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any
     from pyspark.sql import functions as F
 
     names = _additive(frame, output)
-    wanted = [F.sum(quoted(name)).alias(name) for name in names]
+    wanted = [total(frame, name).alias(name) for name in names]
     if rows is not None:
         wanted.append(F.sum(rows).alias("__rows"))
     if not wanted:
         return {}
     row = frame.agg(*wanted).first()
-    return {name: row[name] or 0 for name in (*names, *(["__rows"] if rows else []))}
+    return {name: plain_number(row[name]) for name in (*names, *(["__rows"] if rows else []))}
+
+
+def total(frame: Any, name: str) -> Any:
+    """The sum of a column; of whole numbers it may be larger than any of their type, where Spark would stop with an overflow."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import IntegralType
+
+    column = F.col(quoted(name))
+    return F.sum(column.cast("decimal(38,0)") if isinstance(frame.schema[name].dataType, IntegralType) else column)
+
+
+def plain_number(value: Any) -> Any:
+    """A total as Python has it: a whole number of Spark's decimals as an int, nothing at all as 0.
+
+    >>> plain_number(Decimal("12")), plain_number(Decimal("1.10")), plain_number(None)
+    (12, Decimal('1.10'), 0)
+    """
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)
+    return value or 0
 
 
 def rounding(frame: Any, output: Output) -> dict[str, float]:

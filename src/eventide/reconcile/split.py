@@ -8,7 +8,7 @@ from eventide.definition.output import Output
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import Scope, adds, every, quoted
+from eventide.reconcile.compare import Scope, adds, every, plain_number, quoted, total
 from eventide.reconcile.outside import need_columns, need_kinds
 from eventide.reconcile.replay import Replay
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, MISSING, Line
@@ -93,7 +93,7 @@ def _line(name: str, rows: Any, output: Output, sign: int) -> Line:
 
     wanted = [
         (
-            F.sum(quoted(str(what.column)))
+            total(rows, str(what.column))
             if what.kind == "sum"
             else F.count(F.col(quoted(what.column)) if what.column else F.lit(1))
         ).alias(value)
@@ -101,4 +101,4 @@ def _line(name: str, rows: Any, output: Output, sign: int) -> Line:
         if adds(what)
     ]
     row = rows.agg(F.count("*").alias("__rows"), *wanted).first()
-    return Line(name, sign * row["__rows"], {k: sign * (row[k] or 0) for k in row.asDict() if k != "__rows"})
+    return Line(name, sign * row["__rows"], {k: sign * plain_number(row[k]) for k in row.asDict() if k != "__rows"})

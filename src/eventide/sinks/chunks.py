@@ -38,8 +38,8 @@ def taken(table: pa.Table, places: Any) -> pa.Table:
     frame = pl.DataFrame(pl.from_arrow(table))  # which refers to the texts where they are; Arrow would copy them all
     rows = pl.Series(places)
     step = max(1, table.num_rows * LIMIT // table.nbytes)
-    parts = [frame[rows[start : start + step]] for start in range(0, len(rows), step)]
-    return pa.concat_tables([narrowed(_arrow(part), table.schema) for part in parts]) if parts else table.slice(0, 0)
+    parts = [narrowed(_arrow(frame[rows[start : start + step]]), table.schema) for start in range(0, len(rows), step)]
+    return pa.concat_tables(parts) if parts else table.slice(0, 0)
 
 
 def _arrow(frame: pl.DataFrame) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import polars as pl
 import pyarrow as pa
@@ -10,6 +10,10 @@ import pyarrow as pa
 from eventide.sinks.base import Span
 from eventide.sinks.chunks import narrowed, taken
 from eventide.sinks.shape import PaneShape
+
+ROW = "eventide_row"
+SORTED = 4_000_000
+"""So many rows are sorted at once."""
 
 
 def together(panes: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -25,9 +29,9 @@ def emitted(panes: Iterable[pa.RecordBatch], shape: PaneShape) -> pa.Table:
     """
     table = together(panes, shape.schema)
     keys = [name for name, kind in shape.keys if not pa.types.is_nested(kind)]
-    order = pl.DataFrame(pl.from_arrow(table.select([shape.meta("window_end"), *keys]))).with_row_index("eventide_row")
-    place = order.sort([shape.meta("window_end"), *keys, "eventide_row"])["eventide_row"]
-    return table if place.is_sorted() else taken(table, place.to_arrow())
+    end = shape.meta("window_end")
+    order = pl.DataFrame(pl.from_arrow(table.select([end, *keys]))).with_row_index(ROW)
+    return _rows(table, pl.concat([part.sort([end, *keys, ROW])[ROW] for part in _ranges(order, end)]))
 
 
 def rank_columns(shape: PaneShape) -> tuple[str, str, str]:
@@ -42,27 +46,53 @@ def highest(panes: pa.Table, shape: PaneShape) -> pa.Table:
     """
     identity = list(shape.identity)
     rank = [name for name in rank_columns(shape) if name not in identity]
-    order = pl.DataFrame(pl.from_arrow(panes.select([*identity, *rank]))).with_row_index("eventide_row")
+    order = pl.DataFrame(pl.from_arrow(panes.select([*identity, *rank]))).with_row_index(ROW)
+    kept = pl.concat([_leading(part, identity, rank) for part in _ranges(order, identity[0])])
+    return _rows(panes, kept)
+
+
+def _leading(order: pl.DataFrame, identity: list[str], rank: list[str]) -> pl.Series:
     ascending = [False] * len(identity) + [True] * len(rank) + [False]
-    kept = order.sort([*identity, *rank, "eventide_row"], descending=ascending).unique(
-        identity, keep="first", maintain_order=True
-    )
-    return taken(panes, kept["eventide_row"].to_arrow())
+    ranked = order.sort([*identity, *rank, ROW], descending=ascending)
+    return ranked.unique(identity, keep="first", maintain_order=True)[ROW]
+
+
+def _ranges(order: pl.DataFrame, by: str) -> Iterator[pl.DataFrame]:
+    """Rows in ranges of a column, each of them few enough to be sorted beside the others: all at once would need as much memory again."""
+    pieces = -(-len(order) // SORTED)
+    key = order[by].to_physical()  # times beyond those of Python too
+    drawn = key.drop_nulls().gather_every(max(1, len(order) // (100 * max(1, pieces)))).sort()
+    bounds = sorted({drawn[len(drawn) * nth // pieces] for nth in range(1, pieces)}) if len(drawn) else []
+    if not bounds:
+        yield order
+        return
+    range_of = pl.select(pl.sum_horizontal((key >= bound).cast(pl.UInt32) for bound in bounds)).to_series()
+    for number in range(len(bounds) + 1):
+        yield order.filter(range_of == number)
+
+
+def _rows(panes: pa.Table, kept: pl.Series) -> pa.Table:
+    """The panes at some places; all of them in their order are the table itself, which may be large."""
+    return panes if len(kept) == panes.num_rows and kept.is_sorted() else taken(panes, kept.to_arrow())
 
 
 def first_of_each(rows: pa.Table, identity: tuple[str, ...]) -> pa.Table:
     """The first row of each identity, in the order in which they came."""
-    order = pl.DataFrame(pl.from_arrow(rows.select(list(identity)))).with_row_index("eventide_row")
-    return taken(rows, order.unique(list(identity), keep="first", maintain_order=True)["eventide_row"].to_arrow())
+    order = pl.DataFrame(pl.from_arrow(rows.select(list(identity)))).with_row_index(ROW)
+    return _rows(rows, order.unique(list(identity), keep="first", maintain_order=True)[ROW])
 
 
 def current(panes: pa.Table, shape: PaneShape) -> pa.Table:
     """What a reader sees of stored panes: no tombstones, deltas added up, in the order of the windows."""
-    standing = highest(panes, shape)
+    return shown(highest(panes, shape), shape)
+
+
+def shown(standing: pa.Table, shape: PaneShape) -> pa.Table:
+    """The same of panes of which each identity has one already."""
     if shape.accumulation == "discarding":
         return _added(standing, shape)
-    frame = pl.DataFrame(pl.from_arrow(standing.select([shape.meta("op")]))).with_row_index("eventide_row")
-    return taken(standing, frame.filter(pl.col(shape.meta("op")) == "insert")["eventide_row"].to_arrow())
+    frame = pl.DataFrame(pl.from_arrow(standing.select([shape.meta("op")]))).with_row_index(ROW)
+    return _rows(standing, frame.filter(pl.col(shape.meta("op")) == "insert")[ROW])
 
 
 def _added(panes: pa.Table, shape: PaneShape) -> pa.Table:

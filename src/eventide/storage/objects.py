@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from eventide.errors import StoreError
+from eventide.errors import StoreError, StoreUnavailable
 from eventide.storage.address import OBJECT_STORES, scheme_of
 from eventide.storage.files import delete_each
 from eventide.storage.ranges import RangeReader
@@ -138,7 +138,7 @@ class ObjectFiles:
         try:
             yield
         except self._library.exceptions.BaseError as error:
-            raise StoreError(
+            raise StoreUnavailable(
                 f"the object store of {self.root} did not do what was asked: {_first_line(error)} The same run may succeed later. If not: "
                 "keys, region and address come from the environment (AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL and the like) or from the "
                 "machine's role, on the driver and on every worker."

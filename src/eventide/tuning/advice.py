@@ -36,6 +36,11 @@ def advice(tuning: Tuning) -> list[str]:
 
 def _watermarks(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     for source in pipeline.sources:
+        if source.watermark.says is not None:
+            # The producers know better than history how far their stream is complete: a bound would pass over what they say.
+            measured = f"as its rows say; by their times alone it would be {words(Bounded(tuning.bound))}"
+            yield f"watermark=ev.{words(source.watermark)},", f"{source.name}: {AS_IT_IS}, {measured}"
+            continue
         # By arrival nothing is out of order, and a bound would need a column of event times that such a source does not name.
         wanted = source.watermark if source.watermark.by_arrival else Bounded(tuning.bound)
         was = "" if source.watermark == wanted else f", instead of {words(source.watermark)}"

@@ -24,7 +24,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.chunks import narrowed
 from eventide.sinks.lake import file_error, fitted, same_kind
-from eventide.sinks.ranked import current, emitted, first_of_each, highest, outdated, retracts
+from eventide.sinks.ranked import emitted, first_of_each, highest, outdated, retracts, shown
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
@@ -309,7 +309,7 @@ class ParquetWriter(TableWriter):
     def _show(self, standing: pa.Table) -> None:
         assert self.shape is not None
         # What readers see first: killed in between, the next run finds panes that the other file does not cover, and shows them again.
-        self.folder.write("current.parquet", current(standing, self.shape).replace_schema_metadata(None))
+        self.folder.write("current.parquet", shown(standing, self.shape).replace_schema_metadata(None))
         self.folder.write(_compacted(self.log), standing)
         self.deliveries = self.rows = 0
         self.standing, self.shown_at = standing.num_rows, time.monotonic()
@@ -404,7 +404,7 @@ class ParquetSink:
     def read(self, output: str, shape: PaneShape) -> pa.Table:
         """What stands now, the not yet compacted part of the log included."""
         folder = self.folder(output)
-        return current(_standing(folder, shape, folder.log()), shape).replace_schema_metadata(None)
+        return shown(_standing(folder, shape, folder.log()), shape).replace_schema_metadata(None)
 
 
 def _prepared(writer: ParquetWriter) -> ParquetWriter:
