@@ -28,7 +28,7 @@ def refuse_never(condition: Node, known: Values, what: str) -> None:
     >>> refuse_never(expression("bank > 5"), columns({"bank": pl.String()}), "where(…)")
     Traceback (most recent call last):
         ...
-    eventide.errors.DefinitionError: where(…): ("bank" > 5) compares String with Int64, which is null in every row. Compare like with like; …
+    eventide.errors.DefinitionError: where(…): ("bank" > 5) compares String with Int64, which is null in every row. Compare like with like; a transform or a map can make another type of a column.
     """
     refuse_null(condition, known, what)
     _asked(condition, known, what)
