@@ -63,7 +63,7 @@ def _inside(line: bytes, inside: bool) -> tuple[bool, bool]:
                 at = end + 2
                 continue
             inside, at = False, end + 1
-            loose = loose or line[at : at + 1] not in (b"", b",") and line[at:] != b"\r"
+            loose = loose or (line[at : at + 1] not in (b"", b",") and line[at:] != b"\r")
         comma = line.find(b",", at)
         if comma < 0:
             return False, loose
