@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = ("demo", "lateness", "reconcile", "run", "tune")
+COMMANDS = ("dead", "demo", "late", "lateness", "reconcile", "run", "state", "tune", "validate", "watermark", "windows")
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,15 @@ def test_the_sdist_has_what_the_wheel_is_made_of(built: Path) -> None:
 def test_the_commands_of_the_base_install_need_no_extra(python: Path, tmp_path: Path, command: str) -> None:
     ran = eventide(python, command, "--help", where=tmp_path)
     assert ran.returncode == 0 and f"Usage: eventide {command}" in ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("command", ["dead", "late", "state", "watermark", "windows"])
+def test_a_pipeline_that_never_ran_is_told_as_one(python: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "demo/landing").mkdir(parents=True)
+    (tmp_path / "p.py").write_text(PIPELINE)
+    ran = eventide(python, command, "p.py", where=tmp_path)
+    assert (ran.returncode, "has committed nothing in" in ran.stderr, "Traceback" in ran.stderr) == (2, True, False), ran.stderr
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize(("arguments", "extra"), [(["registry", "list"], "registry"), (["migrate", "list"], "registry")])

@@ -42,6 +42,23 @@ def test_a_batch_of_bad_rows_only_moves_nothing_and_loses_nothing(feeding: Feedi
     assert len(reasons) == 2 and any("null" in r for r in reasons) and any("too far" in r for r in reasons)
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        lambda minutes: minutes.where("bank > 5").to("rich", late=ev.drop()),
+        lambda minutes: minutes.select(bank5="bank + 5").to("rich", late=ev.drop()),
+        lambda minutes: minutes.where("n > 1").results(late=ev.drop()).window(ev.tumbling("1 minute")).agg(n=ev.count(where="bank = 5")).to("rich", late=ev.drop()),
+        lambda minutes: minutes.to("rich", late=ev.drop(), early=ev.when("total = 'much'")),
+    ],
+    ids=["where", "select", "a stage", "when"],
+)  # fmt: skip
+def test_what_is_null_in_every_row_is_refused_before_the_first_batch_and_writes_nothing(feeding: Feeding, output: Any) -> None:
+    feeding.land("a", (1, 1, "x", 5))
+    with pytest.raises(ev.DefinitionError, match=r"null in every row"):
+        feeding.open(feeding.pipeline(more=(output,)))
+    assert not (feeding.root / "state" / "definition-1.json").exists()
+
+
 def test_an_empty_batch_and_an_empty_file_change_nothing(feeding: Feeding) -> None:
     feeding.land("a", (1, 1, "x", 5))
     feeding.open()

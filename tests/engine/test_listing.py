@@ -20,9 +20,10 @@ from eventide.engine.feeds.file_faults import BadFile
 from eventide.engine.feeds.files import FileFeed
 from eventide.engine.feeds.landed import LandedFile, list_files
 from eventide.engine.spark_notes import Noted, SparkNotes
-from eventide.errors import SourceRefused, SourceUnavailable
+from eventide.errors import LossWarning, SourceRefused, SourceUnavailable
 from eventide.kernel.scan import LaneCarry
 from eventide.model.event import end_of
+from eventide.model.time import MAX_TIME, MIN_TIME
 from eventide.state.journal import JournalError
 from eventide.state.ledger import Ledger
 
@@ -94,6 +95,47 @@ def test_spark_s_log_is_read_whole_after_it_was_compacted(tmp_path: Path) -> Non
     assert [f.modified for f in log.between(8, 10)] == [9_000, 10_000]
     with pytest.raises(JournalError, match=r"sources/0/11, is missing.*nobody can tell which files are new"):
         log.between(10, 11)
+
+
+@pytest.mark.parametrize("milliseconds", [10**16, -(10**16)])
+def test_a_file_of_a_time_that_int64_cannot_hold_is_read_as_of_the_last_one_that_it_can(
+    tmp_path: Path, milliseconds: int
+) -> None:
+    """Some file systems keep 64 bits of seconds, and whoever sets them may be wrong by a unit."""
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    (file,) = (tmp_path / "in/a").iterdir()
+    feeding.open()
+    note(tmp_path / "state", 0, [(str(file), milliseconds * 1000)])
+    (taken,) = SparkNotes(feeding.run.journal.files).of(0, 0).taken
+    assert taken.modified == (MAX_TIME if milliseconds > 0 else MIN_TIME)
+    feeding.now += SECOND
+    feeding.run.batch(Listed([]), 0)
+    assert feeding.rows()["in"] == 1
+
+
+@pytest.mark.parametrize("to", ["in", "in/a"])
+def test_what_a_link_back_that_came_during_the_run_shows_is_read_once(tmp_path: Path, to: str) -> None:
+    """Spark's listing follows it some forty times, and so would ours."""
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+    (feed,) = feeding.run.feeds
+    (tmp_path / "in/a/back").symlink_to(tmp_path / to)
+    feeding.land("a", (2, 2, "x", 2), (30, 30, "x", 3))
+    seen = [Path(at) / name for at, _, names in os.walk(tmp_path / "in", followlinks=True) for name in names]
+    found = [path for path in seen if os.path.exists(path)]  # the last of them no longer
+    assert len(found) > 20
+    facts = [(f"file:{path}", path.stat().st_mtime_ns // 1000, path.stat().st_size) for path in found]
+    with pytest.warns(LossWarning, match=r"back has come, a link to .*, in which it lies itself") as told:
+        own = feed.landed(facts, Noted({}, {}))
+    assert [Path(file.path).name for file in own] == ["000.parquet", "001.parquet"] and len(told) == 1
+    assert {Path(file.path) for file in feed.listed()} == {tmp_path / "in/a/000.parquet", tmp_path / "in/a/001.parquet"}
+    noted(feeding, *found)
+    assert swept(feeding) and feeding.rows()["in"] == 3
+    (tmp_path / "in/a/back").unlink()
+    (tmp_path / "in/b").symlink_to(tmp_path / "in/a")
+    assert len(feed.listed()) == 4, "a link that does not lead back shows files under another name, as ever"
 
 
 @pytest.mark.parametrize("arrival", [None, "at"])

@@ -10,7 +10,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from eventide.engine.feeds import file_formats
-from eventide.engine.feeds.csv_records import decode_csv
+from eventide.engine.feeds.csv_records import Record, decode_csv
 from eventide.engine.feeds.decode import Reading
 from eventide.engine.feeds.file_chunks import frames_of
 from eventide.engine.feeds.file_faults import UnreadableFile
@@ -39,10 +39,55 @@ def test_a_number_beyond_the_largest_is_no_infinity() -> None:
     assert found["x"].to_list() == [None, 1.0] and found[DEAD][0] is not None
 
 
-@pytest.mark.parametrize("after", [[], [(b"x,y", True)]])
-def test_an_empty_last_cell_is_null_wherever_its_record_stands(after: list[tuple[bytes, bool]]) -> None:
-    found = decode_csv([(b'"x",', True), *after], ["p", "q"], TEXTS, Times())
+@pytest.mark.parametrize("after", [[], [(b"x,y", None)]])
+def test_an_empty_last_cell_is_null_wherever_its_record_stands(after: list[Record]) -> None:
+    found = decode_csv([(b'"x",', None), *after], ["p", "q"], TEXTS, Times())
     assert found.row(0)[:2] == ("x", None)
+
+
+def csv_rows(path: Path, body: bytes) -> list[tuple[str | None, str | None, str | None]]:
+    path.write_bytes(body)
+    file = LandedFile(str(path), 0, "0", len(body))
+    return [row[:3] for frame in frames_of(file, "csv", Reading(0, "s", TEXTS, "", Ascending(), None)) for row in frame.rows()]
+
+
+@pytest.mark.parametrize("record", [b'1,"a\\"b"', b'1,"a"b', b'"1"x,"a"', b'1,"a" ', b'1,"a"\rb'])
+@pytest.mark.parametrize("beside", [b"", b"3,c\n" * 100])
+def test_text_after_the_quote_that_ends_a_cell_is_a_dead_letter_and_not_another_value(
+    tmp_path: Path, record: bytes, beside: bytes
+) -> None:
+    """So Spark writes a quote inside of a cell, unless it is told otherwise."""
+    found = csv_rows(tmp_path / "1.csv", b"p,q\n" + beside + record + b'\n2,"b"\r\n')
+    assert ["doubled" in (dead or "") for *_, dead in found] == [False] * beside.count(b"\n") + [True, False]
+    assert found[-1] == ("2", "b", None)
+
+
+def test_text_after_a_cell_of_several_lines_is_found_too(tmp_path: Path) -> None:
+    (one, other) = csv_rows(tmp_path / "1.csv", b'p,q\n"1\n2"3,a\n4,"b\nc"\n')
+    assert "doubled" in (one[2] or "") and other == ("4", "b\nc", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"p,q\r1,a\r2,b\r", "carriage return"),
+        (b"p;q\n1;a\n", "none of the columns p, q"),
+        (b"p\tq\n1\ta\n", "none of the columns p, q"),
+        (b"p, q\n1,a\n", "' q', and asked for is 'q'"),
+        (b"P,q\n1,a\n", "'P', and asked for is 'p'"),
+        (b'p,"q"x\n1,a\n', "no header"),
+    ],
+    ids=["carriage returns", "semicolons", "tabs", "a blank", "capitals", "quotes"],
+)
+def test_a_header_that_means_the_columns_and_does_not_name_them_is_a_fault_of_the_file_and_not_nulls(
+    tmp_path: Path, body: bytes, said: str
+) -> None:
+    with pytest.raises(UnreadableFile, match=said):
+        csv_rows(tmp_path / "1.csv", body)
+
+
+def test_a_column_that_an_older_file_does_not_know_is_null(tmp_path: Path) -> None:
+    assert csv_rows(tmp_path / "1.csv", b"p,more\n1,a\n") == [("1", None, None)]
 
 
 def test_a_mark_of_byte_order_before_a_quoted_header_hides_no_column(tmp_path: Path) -> None:

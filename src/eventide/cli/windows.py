@@ -33,11 +33,11 @@ def windows(place: str, output: str | None, as_json: bool) -> None:
     from eventide.state.footprint import windows_kept
 
     def kept(state: State) -> list[WindowsKept]:
-        known = list((state.definition or {})["outputs"])
-        if output is not None and output not in known:
-            names = ", ".join(map(harmless, known))
+        every = windows_kept(state)
+        if output is not None and output not in [one.output for one in every]:
+            names = ", ".join(harmless(one.output) for one in every)
             raise Refused(f"pipeline {state.name!r} has no output {harmless(output)!r}. It has {names}.")
-        return windows_kept(state, output)
+        return [one for one in every if output in (None, one.output)]
 
     state, found = asked(place, kept)
     mark = state.ledger.frontier.watermark

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from eventide.model.time import saturate
 from eventide.state.journal import JournalError
 from eventide.storage.files import RecordFiles
 
@@ -55,7 +56,7 @@ class FileLog:
         for line in lines[1:]:
             said = json.loads(line)
             if said["batchId"] > self.read_to:
-                file = TakenFile(unquote(said["path"]), said["timestamp"] * 1_000)
+                file = TakenFile(unquote(said["path"]), saturate(said["timestamp"] * 1_000))
                 self.entries.setdefault(said["batchId"], []).append(file)
 
 

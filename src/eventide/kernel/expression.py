@@ -138,7 +138,7 @@ _Compare = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 def _compared(operator: str, compare: _Compare) -> Callable[[Value, Value], Value]:
     def over(one: Value, other: Value) -> Value:
-        if pl.Null() in (one.kind, other.kind) or not ((one.is_number and other.is_number) or _alike(one.kind, other.kind)):
+        if pl.Null() in (one.kind, other.kind) or not comparable(one.kind, other.kind):
             return _nothing(pl.Boolean())
         if one.kind == other.kind and not one.kind.is_nested():
             return Value(compare(one.value, other.value), pl.Boolean())
@@ -149,9 +149,13 @@ def _compared(operator: str, compare: _Compare) -> Callable[[Value, Value], Valu
     return over
 
 
-def _alike(one: pl.DataType, other: pl.DataType) -> bool:
-    """Whether the values of two types are values of one type in Python."""
-    return one.base_type() == other.base_type()
+def comparable(one: pl.DataType, other: pl.DataType) -> bool:
+    """Whether values of two types compare: numbers do, and those that are of one type in Python; a null compares with nothing, but may stand anywhere.
+
+    >>> comparable(pl.Int64(), pl.Float64()), comparable(pl.String(), pl.Int64()), comparable(pl.String(), pl.Null())
+    (True, False, True)
+    """
+    return pl.Null() in (one, other) or (one.is_numeric() and other.is_numeric()) or one.base_type() == other.base_type()
 
 
 def _fits(kind: pl.DataType) -> bool:

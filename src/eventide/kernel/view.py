@@ -12,7 +12,10 @@ from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.columns import END
 from eventide.kernel.expression import Value, columns, compiled, condition
 from eventide.kernel.keys import one_of_equals
+from eventide.kernel.operands import refuse_never, refuse_null
+from eventide.model.expression import expression as read
 from eventide.model.plan import OutputPlan
+from eventide.model.trigger import When
 from eventide.model.view import BOUNDS, View, Where
 
 START = "__start"
@@ -60,6 +63,22 @@ def shown(view: View, keys: Sequence[str], names: Sequence[str], kinds: Mapping[
         else:
             values = {name: compiled(node, known) for name, node in step.columns}
     return Shown(values, there)
+
+
+def refuse_unanswerable(plan: BoundPlan, output: OutputPlan, kinds: Mapping[str, pl.DataType]) -> None:
+    """Refuse what an output asks of its results where no result could answer; `kinds` are those of keys and finished aggregates."""
+    have, what = columns(kinds), f"output {output.name!r}"
+    if isinstance(output.early, When):
+        refuse_never(read(output.early.condition), have, f"{what}: early=when(…)")
+    known = {**have, **dict.fromkeys(BOUNDS, Value(pl.col(END), pl.Int64()))}
+    for step in output.view.steps:
+        if isinstance(step, Where):
+            refuse_never(step.condition, known, f"{what}: where(…)")
+            continue
+        for name, node in step.columns:
+            refuse_null(node, known, f"{what}: select({name}=…)")
+        always = {name: known[name] for name in (*plan.keys, *BOUNDS)}
+        known = {**always, **{name: compiled(node, known) for name, node in step.columns}}
 
 
 def shown_kinds(plan: BoundPlan, output: OutputPlan, kinds: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:

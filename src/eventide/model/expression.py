@@ -162,6 +162,31 @@ def expression(given: str | Expression | Node, what: str = "an expression") -> N
     >>> str(expression("2 * n >= 4 or bank is not null"))
     '(((2 * "n") >= 4) OR (NOT ("bank" IS NULL)))'
     """
+    node = _as_tree(given, what)
+    _refuse_large(node, what)
+    return node
+
+
+def _refuse_large(node: Node, what: str) -> None:
+    """Refuse a number that no whole-number column can hold."""
+    value = evaluate(node, {}) if not columns_of(node) else None
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise DefinitionError(
+            f"{what}: the number {value} is in no whole-number column: it leaves int64. Write it as a float, {_as_float(value)}."
+        )
+    if isinstance(node, Call) and columns_of(node):
+        for argument in node.arguments:
+            _refuse_large(argument, what)
+
+
+def _as_float(value: int) -> str:
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return "1e308 at most"
+
+
+def _as_tree(given: str | Expression | Node, what: str) -> Node:
     if isinstance(given, Expression):
         return given.node
     if isinstance(given, Literal | Column | Call):

@@ -58,10 +58,11 @@ class WindowsKept:
     """Results that it gave since its beginning, corrections and withdrawals among them."""
 
 
-def windows_kept(state: State, output: str | None = None) -> list[WindowsKept]:
-    """Of each output, or of one of them, the windows that the newest commit holds, and what its files take."""
-    sizes, every = state.store.sizes("data"), output_windows(state)
-    return [_kept(state, one, every, sizes) for one in every if output in (None, one.output)]
+def windows_kept(state: State) -> list[WindowsKept]:
+    """Of each output, the windows that the newest commit holds, and what its files take."""
+    every = output_windows(state)
+    sizes = state.store.sizes("data")
+    return [_kept(state, one, every, sizes) for one in every]
 
 
 def _kept(state: State, one: OutputWindows, every: list[OutputWindows], sizes: dict[str, int]) -> WindowsKept:

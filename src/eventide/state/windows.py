@@ -46,16 +46,15 @@ class OutputWindows:
         return sum(_on_grid(*ends, low, upto) for ends in self.ends)
 
 
-def output_windows(state: State, output: str | None = None) -> list[OutputWindows]:
-    """Of each output, or of one of them by its name, the windows that the newest commit holds something for."""
+def output_windows(state: State) -> list[OutputWindows]:
+    """Of each output the windows that the newest commit holds something for."""
     ledger, found = state.ledger, []
     for name, facts in (state.definition or {}).get("outputs", {}).items():
-        if output in (None, name):
-            said = facts.get("aggregation") or (state.definition or {})["settings"]["stream"]["window"]
-            window = window_in(said)
-            aggregation = ledger.reads.get(name, "")
-            parts = [part for part in ledger.parts if part.aggregation == aggregation and part.output in ("", name)]
-            found.append(OutputWindows(name, said, window, facts["allowed"], _ends(state, window, parts)))
+        said = facts.get("aggregation") or (state.definition or {})["settings"]["stream"]["window"]
+        window = window_in(said)
+        aggregation = ledger.reads.get(name, "")
+        parts = [part for part in ledger.parts if part.aggregation == aggregation and part.output in ("", name)]
+        found.append(OutputWindows(name, said, window, facts["allowed"], _ends(state, window, parts)))
     return found
 
 

@@ -17,7 +17,7 @@ from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
 from eventide.kernel.arrow_types import small, small_schema
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.view import shown_kinds
+from eventide.kernel.view import refuse_unanswerable, shown_kinds
 from eventide.log import note
 from eventide.model.plan import OutputPlan
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWriter
@@ -41,6 +41,7 @@ def pane_shapes(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str, Pa
 
 def _pane_shape(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.DataType]) -> PaneShape:
     """The columns of an output's panes, as Arrow types; `kinds` are those of keys and finished aggregates."""
+    refuse_unanswerable(shape, output, kinds)
     values = shown_kinds(shape, output, kinds)
     users = {**{key: kinds[key] for key in shape.keys}, **values}
     fields = pl.DataFrame(schema=users).to_arrow(compat_level=pl.CompatLevel.oldest()).schema

@@ -10,9 +10,9 @@ import polars as pl
 from eventide.engine.batch.bucket_task import Batch, BucketAccount, finished_kinds
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.stage_task import StageSettling
-from eventide.engine.feeds.projection import refuse_unordered, refuse_words
+from eventide.engine.feeds.projection import refuse_aggregates
 from eventide.kernel.bound_plan import Above, BoundPlan
-from eventide.kernel.view import shown_kinds
+from eventide.kernel.view import refuse_unanswerable, shown_kinds
 from eventide.model.plan import OutputPlan, Plan
 from eventide.model.policy import RETRACTING
 from eventide.model.trigger import PerRow
@@ -49,6 +49,7 @@ def with_stages(shape: BoundPlan, kinds: Mapping[str, pl.DataType], stages: Sequ
 
 
 def _bound(below: BoundPlan, stage: StagePlan, done: dict[str, pl.DataType], stages: Sequence[StagePlan]) -> Above:
+    refuse_unanswerable(below, stage.reading, done)
     seen = {
         **{key: done[key] for key in below.keys},
         **dict.fromkeys(BOUNDS, pl.Int64()),
@@ -57,8 +58,7 @@ def _bound(below: BoundPlan, stage: StagePlan, done: dict[str, pl.DataType], sta
     read = {*stage.plan.keys, *(column for _, what in stage.plan.aggregates for column in what.columns)}
     anything = any(what.kind == "custom" for _, what in stage.plan.aggregates)
     kinds = {name: kind for name, kind in seen.items() if anything or name in read}
-    refuse_words(stage.plan.aggregates, kinds)
-    refuse_unordered(stage.plan.aggregates, kinds)
+    refuse_aggregates(stage.plan.aggregates, kinds)
     shape = BoundPlan(
         replace(stage.plan, dedupe_within=None), stage.plan.keys, (), below.buckets, name=stage.name, over_results=True
     )

@@ -1,6 +1,6 @@
 """CSV files as columns, each record by itself: a record that is broken is one dead letter, whatever stands around it.
 
-A cell that begins with a quote ends at the next single one, over commas and lines; an empty cell is null, and `""` an empty text. Arrow cuts many
+A cell that begins with a quote ends at the next single one, over commas and lines, and the next cell follows; an empty cell is null, and `""` an empty text. Arrow cuts many
 records into cells at once; what it refuses is cut here by the same rules, one by one.
 """
 
@@ -20,47 +20,53 @@ from eventide.engine.feeds.values import Misfit
 from eventide.kernel.columns import DEAD, RAW
 
 Cells = list[bytes | None]
+Record = tuple[bytes, str | None]
+"""The bytes of one, and what is wrong with its quotes."""
 OPEN = "a quote is never closed"
+LOOSE = 'text after the quote that ends a cell; quotes inside of one are doubled (Spark writes them so with .option("escape", \'"\'))'
 
 
-def records_of(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    r"""Lines put together where a quoted cell goes on over their end, and whether the last quote was closed; empty ones are none.
+def records_of(lines: Iterable[bytes]) -> Iterator[Record]:
+    r"""Lines put together where a quoted cell goes on over their end, each with what is wrong with its quotes; empty ones are none.
 
     >>> list(records_of([b'a,"b', b'c"', b"", b'd"e,f']))
-    [(b'a,"b\nc"', True), (b'd"e,f', True)]
+    [(b'a,"b\nc"', None), (b'd"e,f', None)]
     """
     held: list[bytes] = []
-    inside = False
+    inside, wrong = False, False
     for line in lines:
-        inside = _inside(line, inside) if inside or b'"' in line else False
+        if inside or b'"' in line:
+            inside, loose = _inside(line, inside)
+            wrong = wrong or loose
         held.append(line)
         if inside:
             continue
         record = b"\n".join(held).removesuffix(b"\r")
-        held = []
         if record.strip():
-            yield record, True
+            yield record, LOOSE if wrong else None
+        held, wrong = [], False
     if held:
-        yield b"\n".join(held), False
+        yield b"\n".join(held), OPEN
 
 
-def _inside(line: bytes, inside: bool) -> bool:
-    """Whether a quoted cell is open at the end of a line."""
-    at = 0
+def _inside(line: bytes, inside: bool) -> tuple[bool, bool]:
+    """Whether a quoted cell is open at the end of a line, and whether anything but the next cell followed the end of one."""
+    at, loose = 0, False
     while True:
         if not inside and line[at : at + 1] == b'"':
             inside, at = True, at + 1
         if inside:
             end = line.find(b'"', at)
             if end < 0:
-                return True
+                return True, loose
             if line[end + 1 : end + 2] == b'"':
                 at = end + 2
                 continue
             inside, at = False, end + 1
+            loose = loose or (line[at : at + 1] not in (b"", b",") and line[at:] != b"\r")
         comma = line.find(b",", at)
         if comma < 0:
-            return False
+            return False, loose
         at = comma + 1
 
 
@@ -93,26 +99,44 @@ def cells_of(record: bytes) -> Cells:
         at = comma + 1
 
 
-def header_of(record: bytes, kinds: Kinds) -> list[str]:
+def header_of(first: Record, kinds: Kinds) -> list[str]:
     """The names in a header; one that is asked for must not stand there twice."""
+    record, wrong = first
     try:
+        if wrong is not None:
+            raise Misfit(wrong)
         names = [(cell or b"").decode() for cell in cells_of(record)]
     except (Misfit, UnicodeDecodeError) as error:
         raise ValueError(f"its first line is no header: {error}") from None
     for name in kinds:
         if names.count(name) > 1:
             raise ValueError(f"its header names the column {name!r} {names.count(name)} times")
+    _refuse_strange(names, kinds)
     return names
 
 
-def decode_csv(records: list[tuple[bytes, bool]], header: list[str], kinds: Kinds, times: Times) -> pl.DataFrame:
+def _refuse_strange(names: list[str], kinds: Kinds) -> None:
+    """Refuse a header that means columns which are asked for and does not name them: they would be null in every row."""
+    if any("\r" in name for name in names):
+        raise ValueError("its header holds a carriage return: lines end with a line feed, or with both")
+    if kinds and not any(name in kinds for name in names):
+        found = ", ".join(map(repr, names))
+        raise ValueError(
+            f"its header names none of the columns {', '.join(kinds)}, but {found[:200]}; cells stand between commas"
+        )
+    meant = {name.strip().casefold(): name for name in names if name not in kinds}
+    for name in kinds:
+        near = None if name in names else meant.get(name.strip().casefold())
+        if near is not None:
+            raise ValueError(f"its header names the column {near!r}, and asked for is {name!r}")
+
+
+def decode_csv(records: list[Record], header: list[str], kinds: Kinds, times: Times) -> pl.DataFrame:
     """Records as the columns asked for, why a row is a dead letter, and the bytes of those that are."""
     bodies = [record for record, _ in records]
     wanted = {name: header.index(name) for name in kinds if name in header}
     cells, reasons = _cut(bodies, len(header), list(wanted.values()))
-    for index, (_, closed) in enumerate(records):
-        if not closed:
-            reasons[index] = OPEN
+    reasons |= {index: wrong for index, (_, wrong) in enumerate(records) if wrong is not None}
     columns = {name: pl.repeat(None, len(bodies), dtype=kind, eager=True) for name, kind in kinds.items()}
     for name, column in zip(wanted, cells, strict=True):
         columns[name], wrong = _typed(column, kinds[name], times)

@@ -48,7 +48,7 @@ def json_lines(files: pafs.FileSystem, path: str) -> Iterator[pl.DataFrame]:
 def csv(files: pafs.FileSystem, path: str, reading: Reading) -> Iterator[pl.DataFrame]:
     """Records below a header, decoded."""
     records = records_of(_without_mark(_lines(files, path)))
-    for first, _ in records:
+    for first in records:
         header = header_of(first, reading.kinds)
         for chunk in _chunks(records):
             yield decode_csv(chunk, header, reading.kinds, reading.times)

@@ -17,7 +17,7 @@ from eventide.engine.feeds.file_chunks import LaneFiles
 from eventide.engine.feeds.file_faults import UnreadableFile, fault_text, read_whole, refuse_bad_files
 from eventide.engine.feeds.file_rows import columns_after_transforms, faults_of_files, rows_of_files
 from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files
-from eventide.engine.feeds.links import leading_back
+from eventide.engine.feeds.links import leading_back, turned_back
 from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl, reads_every_name
 from eventide.engine.spark_notes import Noted, TakenFile
@@ -57,6 +57,8 @@ class FileFeed(Feed):
     """The files that have been read, by their paths below the source's, with their sizes then; -1 where another run read them."""
     _noted: int = -1
     """How far Spark's log of them was taken in."""
+    _links: set[str] = field(default_factory=set)
+    """Links that lead back to a directory above them, and were told."""
     _looked: tuple[int, frozenset[str]] | None = None
     """The clock of the last look at the directory, and the files that were unread then."""
 
@@ -117,7 +119,22 @@ class FileFeed(Feed):
 
     def listed(self) -> list[LandedFile]:
         """What has landed by now, oldest first."""
-        return list_files(self.source.path, self.source.format, self.source.lane, plain=self.plain_names)
+        return self._by_one_name(list_files(self.source.path, self.source.format, self.source.lane, plain=self.plain_names))
+
+    def _by_one_name(self, files: list[LandedFile]) -> list[LandedFile]:
+        """Without those that a link back to a directory above it shows once more; where it stood before the run, the run was refused."""
+        if not is_local(self.source.path):
+            return files
+        root = os.path.abspath(local_path(self.source.path))
+        links = {path: turned_back(path, root) for path in {os.path.dirname(os.path.abspath(file.path)) for file in files}}
+        for link in sorted({link for link in links.values() if link is not None} - self._links):
+            self._links.add(link)
+            warn_of(
+                f"source {self.source.name!r}: {link} has come, a link to {os.path.realpath(link)}, in which it lies itself. What it shows is not read "
+                "once more. Remove the link: the next run would be refused.",
+                LossWarning,
+            )
+        return [file for file in files if links[os.path.dirname(os.path.abspath(file.path))] is None]
 
     def _readable(self) -> list[LandedFile]:
         """Those that Spark takes."""
@@ -150,10 +167,10 @@ class FileFeed(Feed):
 
     def landed(self, shown: Iterable[tuple[str, int, int]], noted: Noted) -> list[LandedFile]:
         """What Spark took into a batch, by its own note of it; where only Spark sees the files, those that it does not show are empty, or gone."""
-        found = [self._landed(*facts) for facts in shown]
+        found = self._by_one_name([self._landed(*facts) for facts in shown])
         there = {file.path for file in found}
         taken = [self._landed(file.path, file.modified, -1) for file in noted.taken]
-        found += self._asked([file for file in taken if file.path not in there])
+        found += self._asked(self._by_one_name([file for file in taken if file.path not in there]))
         return in_order(found)
 
     def lanes_in_worker(self, files: list[LandedFile], reading: Reading) -> dict[LaneId, LaneFiles]:

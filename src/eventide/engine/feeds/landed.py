@@ -11,6 +11,7 @@ import pyarrow.fs as pafs
 
 from eventide.errors import StoreError
 from eventide.model.event import LaneId
+from eventide.model.time import saturate
 from eventide.sources.filenames import is_read
 from eventide.storage.address import is_local, scheme_of
 from eventide.storage.arrow import file_system
@@ -49,7 +50,7 @@ def list_files(root: str, form: str, lane: str, *, plain: bool = False) -> list[
         path = _path(info)
         if info.type == pafs.FileType.File and is_read(path[len(base) :].lstrip("/"), form):
             milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
-            file = LandedFile(f"{scheme}{path}", milliseconds * 1_000, lane_of(path, base, lane), info.size)
+            file = LandedFile(f"{scheme}{path}", saturate(milliseconds * 1_000), lane_of(path, base, lane), info.size)
             found.append(_unnamed(file) if not _is_text(path) else _foreign(file) if plain and not path.isascii() else file)
     return in_order(_in_known_lanes(found))
 

@@ -14,7 +14,9 @@ from eventide.engine.feeds.feed import Feed
 from eventide.engine.feeds.joined import joined_kinds, pairs_shown
 from eventide.engine.feeds.json_records import has_map
 from eventide.errors import DefinitionError
+from eventide.kernel.expression import columns
 from eventide.kernel.kinds import kind_of
+from eventide.kernel.operands import refuse_never
 from eventide.model.aggregate import Aggregate
 from eventide.model.window import Session
 from eventide.wording import words
@@ -80,8 +82,7 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
     if pipeline.join is not None:
         shown = pairs_shown(pipeline, pipeline.join, feeds)
         for aggregation in pipeline.aggregations:
-            refuse_words(aggregation.aggregates, shown)
-            refuse_unordered(aggregation.aggregates, shown)
+            refuse_aggregates(aggregation.aggregates, shown)
             _check_keys(aggregation, shown)
         return joined_kinds(pipeline.join, feeds)
     given, needed = [feed.reading.given for feed in feeds], needed_columns(pipeline)
@@ -98,36 +99,46 @@ def common_kinds(feeds: list[Feed], pipeline: Pipeline) -> dict[str, pl.DataType
         if column not in first:
             raise DefinitionError(f"source {name!r} has no column {column!r}. Its columns are {', '.join(first)}.")
     for aggregation in pipeline.aggregations:
-        refuse_words(aggregation.aggregates, first)
-        refuse_unordered(aggregation.aggregates, first)
+        refuse_aggregates(aggregation.aggregates, first)
         _check_keys(aggregation, first)
     return {column: kind for column, kind in first.items() if all(other.get(column) == kind for other in given)}
 
 
-def refuse_words(aggregates: Iterable[tuple[str, Aggregate]], kinds: Mapping[str, pl.DataType]) -> None:
-    """Texts, times and nested values have no sum; found here, not by the first row."""
-    for name, what in aggregates:
-        if not kind_of(what.kind).numbers or what.column is None:
-            continue
-        kind = kinds[what.column]
-        if not (kind.is_numeric() or kind == pl.Boolean()):
-            able = ", ".join(column for column, other in kinds.items() if other.is_numeric())
-            raise DefinitionError(
-                f"{name}={words(what)}: the column {what.column!r} is {kind}, which has no {what.kind}. Columns with numbers: {able or 'none'}. "
-                "A transform or a map can make a number of it."
-            )
+def refuse_aggregates(aggregates: Iterable[tuple[str, Aggregate]], kinds: Mapping[str, pl.DataType]) -> None:
+    """Refuse what the types of the columns cannot give; found here, not by the first row."""
+    for one in aggregates:
+        _refuse_words(*one, kinds)
+        _refuse_unordered(*one, kinds)
+        _refuse_condition(*one, kinds)
 
 
-def refuse_unordered(aggregates: Iterable[tuple[str, Aggregate]], kinds: Mapping[str, pl.DataType]) -> None:
+def _refuse_words(name: str, what: Aggregate, kinds: Mapping[str, pl.DataType]) -> None:
+    """Texts, times and nested values have no sum."""
+    kind = None if what.column is None else kinds[what.column]
+    if kind is None or not kind_of(what.kind).numbers or kind.is_numeric() or kind == pl.Boolean():
+        return
+    able = ", ".join(column for column, other in kinds.items() if other.is_numeric())
+    raise DefinitionError(
+        f"{name}={words(what)}: the column {what.column!r} is {kind}, which has no {what.kind}. Columns with numbers: {able or 'none'}. "
+        "A transform or a map can make a number of it."
+    )
+
+
+def _refuse_unordered(name: str, what: Aggregate, kinds: Mapping[str, pl.DataType]) -> None:
     """Nested values have no order by which one of them could lead."""
-    for name, what in aggregates:
-        ordered = kind_of(what.kind).ordered
-        column = None if ordered is None else ordered(what)
-        if column is not None and kinds[column].is_nested():
-            raise DefinitionError(
-                f"{name}={words(what)}: the column {column!r} is {kinds[column]}, and nested values have no order. Name a column with plain "
-                "values; a transform or a map can make one."
-            )
+    ordered = kind_of(what.kind).ordered
+    column = None if ordered is None else ordered(what)
+    if column is not None and kinds[column].is_nested():
+        raise DefinitionError(
+            f"{name}={words(what)}: the column {column!r} is {kinds[column]}, and nested values have no order. Name a column with plain "
+            "values; a transform or a map can make one."
+        )
+
+
+def _refuse_condition(name: str, what: Aggregate, kinds: Mapping[str, pl.DataType]) -> None:
+    """A condition that is null in every row would count nothing, and nobody would know."""
+    if what.where is not None:
+        refuse_never(what.where, columns(kinds), f"{name}={words(what)}")
 
 
 def _check_keys(aggregation: Aggregation | Join, kinds: dict[str, pl.DataType]) -> None:
