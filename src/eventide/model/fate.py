@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -47,10 +47,8 @@ class Case:
     heard: Sequence[Heard]
     """What moved the lanes before it, in order."""
     row: Event
-    equals: Sequence[Event] = ()
-    """Rows before it, in order, that it could be a duplicate of."""
-    beside: Sequence[Event] = ()
-    """Rows before it, in order, that may share a session with it; duplicates are not among them."""
+    before: Sequence[Event] = ()
+    """Rows before it, in order: all that could be the same, and for sessions all of its key, with all that could be the same as those."""
     dedupe_within: int | None = None
     when_all_idle: str = "hold"
 
@@ -62,7 +60,15 @@ class Case:
     @property
     def duplicate_of(self) -> Position | None:
         """The row that came before it and is the same."""
-        return self._duplicate_of(self._stood({}))
+        if self._copies(self._stood({})).isdisjoint({self.row.position}):
+            return None
+        time, within = self.row.event_time or 0, self.dedupe_within or 0
+        equal = [e for e in self.before if e.dedupe_key == self.row.dedupe_key and abs((e.event_time or 0) - time) < within]
+        return next(e.position for e in reversed(equal) if e.position not in self._copies(self._stood({})))
+
+    def all_judged(self, asked: Asked) -> dict[Position, Judged]:
+        """The same of it and of every row before it that is no duplicate and has its key."""
+        return self._all_judged(asked, self._stood({}))
 
     def judged(self, asked: Asked) -> Judged:
         """Each window of an output that it meets, and the verdict."""
@@ -104,13 +110,12 @@ class Case:
 
     def _lets_in(self, asked: Asked, changed: dict[str, int]) -> bool:
         stood = self._stood(changed)
-        if self._duplicate_of(stood) is not None:
-            return False
-        return worst_of(self._judged(asked, stood)) is not Verdict.REFUSED
+        found = self._judged(asked, stood)
+        return bool(found) and worst_of(found) is not Verdict.REFUSED
 
     def _stood(self, changed: dict[str, int]) -> dict[Position, Stood]:
         """How things stood before each of the rows, had the row's source been declared with another bound or idle_after."""
-        positions = sorted({e.position for e in (*self.equals, *self.beside, self.row)})
+        positions = sorted({e.position for e in (*self.before, self.row)})
         own, lower = self.row.source, changed.get("lower", 0)
         heard = self.heard if not lower else [_lowered(h, lower) if h.position[1] == own else h for h in self.heard]
         timings = [source.timing for source in self.sources]
@@ -118,34 +123,43 @@ class Case:
             timings[own] = replace(timings[own], idle_after=changed["idle_after"])
         return dict(zip(positions, stood_before(positions, heard, timings, self.when_all_idle), strict=True))
 
-    def _duplicate_of(self, stood: dict[Position, Stood]) -> Position | None:
-        within, kept = self.dedupe_within, list[int]()
+    def _copies(self, stood: dict[Position, Stood]) -> set[Position]:
+        """Which of the rows are duplicates."""
+        within, kept = self.dedupe_within, dict[Hashable, list[int]]()
         if within is None:
-            return None
-        first: dict[int, Position] = {}
-        for event in (*self.equals, self.row):
-            assert event.event_time is not None, "a row without an event time is a dead letter"
-            if is_first(event.event_time, kept, stood[event.position].watermark, within):
-                first[event.event_time] = event.position
-            elif event.position == self.row.position:
-                return next(first[time] for time in kept if abs(event.event_time - time) < within)
-        return None
+            return set()
+        return {
+            event.position
+            for event in (*self.before, self.row)
+            if not is_first(_time(event), kept.setdefault(event.dedupe_key, []), stood[event.position].watermark, within)
+        }
 
     def _judged(self, asked: Asked, stood: dict[Position, Stood]) -> Judged:
-        watermark = stood[self.row.position].watermark
+        """What each window says to the row; nothing if it is a duplicate."""
+        return self._all_judged(asked, stood).get(self.row.position, [])
+
+    def _all_judged(self, asked: Asked, stood: dict[Position, Stood]) -> dict[Position, Judged]:
         (window, allowed), *rest = [*asked.below, (asked.window, asked.allowed)]
         reader = Reader(Plan(self.sources, window, (), ()), OutputPlan(asked.name, allowed))
-        for event in self.beside if isinstance(window, Session) else ():
-            reader.insert(event, stood[event.position].watermark, 0)
-        found = reader.insert(self.row, watermark, 0)
-        if not rest:
-            return found
-        ends = [(bounds[1], plus(bounds[1], allowed)) for bounds, _ in found]
-        return sorted({way for end, limit in ends for way in _ways(end, limit, rest, watermark)})
+        copies, found = self._copies(stood), dict[Position, Judged]()
+        for event in (*self.before, self.row):
+            if event.key == self.row.key and event.position not in copies:
+                watermark = stood[event.position].watermark
+                met = reader.insert(event, watermark, 0)
+                ways = {way for bounds, _ in met for way in _ways(bounds[1], plus(bounds[1], allowed), rest, watermark)}
+                found[event.position] = sorted(ways) if rest else met
+        return found
+
+
+def _time(event: Event) -> int:
+    assert event.event_time is not None, "a row without an event time is a dead letter"
+    return event.event_time
 
 
 def _ways(end: int, limit: int, rest: Sequence[tuple[Window, int]], watermark: int | None) -> Judged:
     """The windows above a result that ends there, and the verdict on a row that comes by way of it: W must lie below every end on the way."""
+    if not rest:
+        return []
     (window, allowed), *further = rest
     assert not isinstance(window, Session), "session windows over results are refused at definition"
     bounds = window.assign(end - 1)
