@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from randomplans import plans, streams
 
+from eventide.model import aggregate
 from eventide.model.course import Heard, Silence
 from eventide.model.event import Event
 from eventide.model.fate import Asked, Case
 from eventide.model.graph import Aggregation, Graph, Reading, Results, Rows
-from eventide.model import aggregate
 from eventide.model.lateness import Verdict
 from eventide.model.oracle import Oracle
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
@@ -62,7 +62,12 @@ def heard(plan: Plan, events: list[Event]) -> list[Heard]:
 def case_of(plan: Plan, events: list[Event], row: Event) -> Case:
     before = [e for e in events if e.position < row.position and e.broken is None and not e.marker]
     return Case(
-        plan.sources, heard(plan, [e for e in events if e.position < row.position]), row, before, plan.dedupe_within, plan.when_all_idle
+        plan.sources,
+        heard(plan, [e for e in events if e.position < row.position]),
+        row,
+        before,
+        plan.dedupe_within,
+        plan.when_all_idle,
     )
 
 
@@ -85,7 +90,9 @@ def test_w_and_every_verdict_are_the_references(plan: Plan, events: list[Event],
 @given(plans(most_outputs=1), streams(), st.data())
 def test_the_least_setting_lets_the_row_in_and_one_less_does_not(plan: Plan, events: list[Event], data: st.DataObject) -> None:
     reference, (output,) = watched(plan, events), plan.outputs
-    refused = [e for e in events if e.position in reference.found and worst_of(reference.found[e.position][1][0]) is Verdict.REFUSED]
+    refused = [
+        e for e in events if e.position in reference.found and worst_of(reference.found[e.position][1][0]) is Verdict.REFUSED
+    ]
     assume(refused)
     row = data.draw(st.sampled_from(refused))
     remedy = case_of(plan, events, row).remedy(Asked(output.name, plan.window, output.allowed))
@@ -116,7 +123,9 @@ def test_the_least_setting_lets_the_row_in_and_one_less_does_not(plan: Plan, eve
 
 @settings(EXAMPLES, max_examples=15)
 @given(streams(), st.sampled_from([Sliding(10, 10), Sliding(20, 5)]), st.sampled_from([0, 8, 30]), st.sampled_from([0, 8, 30]))
-def test_ways_through_a_stage_are_those_that_the_oracle_counts(events: list[Event], first: Sliding, below: int, above: int) -> None:
+def test_ways_through_a_stage_are_those_that_the_oracle_counts(
+    events: list[Event], first: Sliding, below: int, above: int
+) -> None:
     sources, second = (SourcePlan(Bounded(3), ("0", "1"), 20),), Sliding(40, 20)
     n = (("n", aggregate.count()),)
     graph = Graph(
@@ -127,7 +136,7 @@ def test_ways_through_a_stage_are_those_that_the_oracle_counts(events: list[Even
     oracle, plan = Oracle(graph), Plan(sources, first, n, ())
     for event in events:
         oracle.event(event)
-    told = {verdict: 0 for verdict in Verdict}
+    told = dict.fromkeys(Verdict, 0)
     asked = Asked("out", second, above, ((first, below),))
     for row in (e for e in events if e.broken is None and not e.marker):
         case = Case(sources, heard(plan, [e for e in events if e.position < row.position]), row)

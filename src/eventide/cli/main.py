@@ -22,6 +22,7 @@ COMMANDS = {
     "tune": "Measure what waiting for late rows buys.",
     "validate": "Say what a file defines, and whether its state would take it.",
     "watermark": "Say where the watermark stands, and which lane holds it.",
+    "why": "Say why a row was taken or refused, or what a window says.",
     "windows": "Say which windows a state holds, and what they take.",
 }
 """What each command is for; its module has its name."""

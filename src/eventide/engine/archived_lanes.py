@@ -39,7 +39,9 @@ class ArchivedLanes:
         """The archive of the state's generation; without one, what to do is said."""
         files, known = archived_files(pipeline), known_lanes(pipeline)
         if not files:
-            raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
+            raise DefinitionError(
+                f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first."
+            )
         sources, read = [], []
         for index, source in enumerate(pipeline.sources):
             own = [file for file in files if file.lane[0] == index]
@@ -62,8 +64,28 @@ class ArchivedLanes:
             facts["sides"] = {s.name: list(s.columns) for s in join_plan(self.pipeline.join, self.feeds).sides}
         return facts
 
-    def rows(self, lane: LaneId, columns: Collection[str] | None = None) -> Iterator[pl.DataFrame]:
-        """A lane's rows in order, with their places, times and candidates; of the user's columns all, or these and what the clock reads."""
+    @property
+    def users(self) -> list[str]:
+        """The user's own columns."""
+        return [name for name in self.kinds if name not in _placed_kinds()]
+
+    def count(self) -> int:
+        """How many rows it holds, by the footers of its files."""
+        held = 0
+        for file in (file for files in self.files.values() for file in files):
+            with file.open() as opened:
+                held += opened.metadata.num_rows
+        return held
+
+    def rows(self, lane: LaneId) -> Iterator[pl.DataFrame]:
+        """A lane's rows in order, whole."""
+        return (rows for _, rows in self.batches(lane))
+
+    def batches(self, lane: LaneId, columns: Collection[str] | None = None) -> Iterator[tuple[int, pl.DataFrame]]:
+        """A lane's rows in order with the batch that they came in, their places, times and candidates.
+
+        Of the user's columns they have all, or these and what the clock reads.
+        """
         feed = self.feeds[lane[0]]
         reading = replace(feed.reading, keep=tuple(self.kinds))
         wanted: list[str] | None = None
@@ -71,11 +93,13 @@ class ArchivedLanes:
             read = {*columns, *clock_columns(feed.source, reading.kinds), *_placed_kinds()}
             reading = replace(reading, kinds={name: kind for name, kind in reading.kinds.items() if name in read})
             wanted = [name for name in reading.kinds if name not in _placed_kinds()]
-        for rows in lane_rows(self.files[lane], wanted):
-            placed = rows.rename(PLACED).drop("@_source").with_columns(
-                pl.lit(None, dtype=pl.Int64).alias(ARRIVAL), pl.col("archived_offset").alias(OFFSET)
+        for batch, rows in lane_rows(self.files[lane], wanted):
+            placed = (
+                rows.rename(PLACED)
+                .drop("@_source")
+                .with_columns(pl.lit(None, dtype=pl.Int64).alias(ARRIVAL), pl.col("archived_offset").alias(OFFSET))
             )
-            yield reading.prepare(placed)
+            yield batch, reading.prepare(placed)
 
 
 def _placed_kinds() -> dict[str, pl.DataType]:

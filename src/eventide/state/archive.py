@@ -173,7 +173,7 @@ def by_name(root: str, paths: list[str], generation: int, ledger: Ledger) -> lis
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
     """One lane's archived rows in order, ready for the kernel."""
-    for rows in lane_rows(files, list(columns), ("_offset", "_arrival", "_event_time", "_dead")):
+    for _, rows in lane_rows(files, list(columns), ("_offset", "_arrival", "_event_time", "_dead")):
         yield rows.select(
             *columns,
             pl.col("@_arrival").dt.epoch("us").alias(ARRIVAL),
@@ -186,17 +186,17 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
 
 def lane_rows(
     files: list[ArchivedFile], columns: list[str] | None = None, places: Sequence[str] = PLACE
-) -> Iterator[pl.DataFrame]:
-    """One lane's archived rows in order: some of the user's columns (None: all), and some of ours with an @ before their names.
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """One lane's archived rows in order, with the batch that they came in: some of the user's columns (None: all), and some of ours with an @ before their names.
 
     Days that were cut apart are put together again.
     """
     groups: dict[tuple[int, int], list[ArchivedFile]] = {}
     for file in files:
         groups.setdefault((file.batch, file.chunk), []).append(file)
-    for _, group in sorted(groups.items()):
+    for (batch, _), group in sorted(groups.items()):
         parts = [_read(file, columns, list(places)) for file in group]
-        yield pl.concat(parts, how="diagonal_relaxed").sort("@_offset")
+        yield batch, pl.concat(parts, how="diagonal_relaxed").sort("@_offset")
 
 
 def archived_kinds(files: list[ArchivedFile]) -> dict[str, pl.DataType]:
