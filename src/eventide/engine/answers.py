@@ -188,7 +188,7 @@ def _lane(asking: Asking, lane: tuple[int, str] | None) -> str | None:
 
 def _notes(asking: Asking, batch: int) -> list[str]:
     """What stands between the archive's answer, which goes by the definition as it is now, and what was said then."""
-    changes = [c for c in (asking.state.definition or {}).get("changes", []) if c["after_batch"] >= batch]
+    changes = [c for c in asking.changes if c["after_batch"] >= batch]
     return [
         f"{c['setting']} was {c['from']} up to batch {c['after_batch']}, and is {c['to']} now: rows up to there were judged by the older one."
         for c in changes

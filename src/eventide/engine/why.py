@@ -146,6 +146,12 @@ class Asking:
         )
 
     @property
+    def changes(self) -> list[dict[str, Any]]:
+        """What was changed of the definition while the state ran: rows up to there were judged by the older setting."""
+        noted: list[dict[str, Any]] = (self.state.definition or {}).get("changes", [])
+        return noted
+
+    @property
     def holder(self) -> LaneId | None:
         """The lane that holds W back now."""
         return slowest(self.state.ledger.frontier.lanes)
