@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from tests.engine.crash_driver import Here, Listed
+from tests.engine.crash_driver import Here, batch_of
 
 from eventide.cli.loading import load
 from eventide.engine.run import Run
@@ -61,11 +61,12 @@ def ran(file: Path, batches: Sequence[Batch], clocks: Sequence[int]) -> list[Any
     turned = iter(clocks)
     first = [land(root, lane, 0, seconds, clocks[0] - 1) for lane, seconds in batches[0].items()]
     clock = next(turned)
-    run = Run(load(str(file)), Here(), str(root / "state"), clock=lambda: at(clock), on_progress=said.append)  # type: ignore[arg-type]
+    pipeline = load(str(file))
+    run = Run(pipeline, Here(), str(root / "state"), clock=lambda: at(clock), on_progress=said.append)  # type: ignore[arg-type]
     run.open()
-    run.batch(Listed(first), 0)  # type: ignore[arg-type]
+    run.batch(batch_of(pipeline, first), 0)  # type: ignore[arg-type]
     for number, (batch, clock) in enumerate(zip(batches[1:], turned, strict=True), 1):
         files = [land(root, lane, number, seconds, clock - 1) for lane, seconds in batch.items()]
-        run.batch(Listed(files), number)  # type: ignore[arg-type]
+        run.batch(batch_of(pipeline, files), number)  # type: ignore[arg-type]
     run.close()
     return said

@@ -80,7 +80,7 @@ def shown_rows(frame: pl.DataFrame) -> Table:
 
 def as_records(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """Rows as JSON has them: times as ISO text, bytes in base64."""
-    return [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
+    return [{name: as_plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
 
 
 def exported(rows: KeptRows, path: str) -> None:
@@ -159,7 +159,8 @@ def _text(value: Any) -> str:
     return "" if value is None else value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """A value as JSON has it: times as ISO text, bytes in base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value if isinstance(value, str | int | float | bool | None) else _text(value)

@@ -21,7 +21,9 @@ COMMANDS = {
     "state": "Say what a state keeps, and who holds it.",
     "tune": "Measure what waiting for late rows buys.",
     "validate": "Say what a file defines, and whether its state would take it.",
+    "verify": "Prove by the archive that results are what they must be.",
     "watermark": "Say where the watermark stands, and which lane holds it.",
+    "why": "Say why a row was taken or refused, or what a window says.",
     "windows": "Say which windows a state holds, and what they take.",
 }
 """What each command is for; its module has its name."""

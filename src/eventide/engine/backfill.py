@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from eventide.definition.join import Join
 from eventide.definition.output import Output
@@ -81,7 +81,7 @@ def backfill(
     missing = [s.name for s in sources if s.name not in frames]
     if missing:
         raise DefinitionError(f"backfill: no history for {', '.join(missing)}; pass a dict with a DataFrame for each source.")
-    known = _known_lanes(pipeline)
+    known = known_lanes(pipeline)
     replaced = tuple(_static(s, frames[s.name], arrival, lane, offset, known.get(s.name)) for s in sources)
     return _run(pipeline, replaced, session, state, superseding)
 
@@ -93,17 +93,21 @@ def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource
     a sound time. What the live run could not read stays a dead letter, for the same reason.
     """
     kept = archived(pipeline, session)
-    known = _known_lanes(pipeline)
-    found = []
+    known, found = known_lanes(pipeline), []
     for source in pipeline.sources:
         place = named_aside("_source", kept.columns)
         renamed = {named_aside(name, kept.columns): replayed for name, replayed in REPLAYED.items()}
         rows = kept.where(kept[place] == source.name).withColumnsRenamed(renamed).drop(place)
-        _refuse_lost_columns(source, rows.columns)
-        static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known.get(source.name, []))
-        time = source.event_time if source.watermark.by_arrival else "archived_event_time"
-        found.append(replace(static, event_time=time, transforms=(), maps=()))
+        found.append(replayed_source(source, rows, known.get(source.name, [])))
     return tuple(found)
+
+
+def replayed_source(source: Source, rows: Any, known: list[str]) -> FrameSource:
+    """A source as the archive has it: `rows` is a frame with the user's columns and, under the names of a replay, ours."""
+    _refuse_lost_columns(source, rows.columns)
+    static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known)
+    time = source.event_time if source.watermark.by_arrival else "archived_event_time"
+    return replace(static, event_time=time, transforms=(), maps=())
 
 
 def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
@@ -120,7 +124,7 @@ def _refuse_lost_columns(source: Source, kept: list[str]) -> None:
 def _run(
     pipeline: Defined, replaced: tuple[FrameSource, ...], session: SparkSession, state: str, superseding: Superseding | None
 ) -> Backfill[Defined]:
-    over = _over(pipeline, replaced, state)
+    over = over_sources(pipeline, replaced, state)
     run = Run(over, session, state, numbered=superseding.take if superseding else None)
     run.open()
     with letting_go(run.close):
@@ -130,7 +134,7 @@ def _run(
         return Backfill(over, dict(run.ledger.rows), {n: dict(c) for n, c in run.ledger.outputs.items()})
 
 
-def _known_lanes(pipeline: Pipeline) -> dict[str, list[str]]:
+def known_lanes(pipeline: Pipeline) -> dict[str, list[str]]:
     """The lanes that the live run has waited for from its start, where it left a journal."""
     return State.of(pipeline).lanes if pipeline.state is not None else {}
 
@@ -165,7 +169,8 @@ def without_sinks(outputs: tuple[Output, ...]) -> tuple[Output, ...]:
     )
 
 
-def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
+def over_sources(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> Defined:
+    """The same pipeline over other sources, in a state of its own, telling nobody."""
     outputs = tuple(replace(o, aggregation=_reading(pipeline, o.aggregation, sources)) for o in without_sinks(pipeline.outputs))
     return replace(
         pipeline,
@@ -184,12 +189,12 @@ def _reading(pipeline: Pipeline, what: Aggregation | Join, sources: tuple[FrameS
     if not isinstance(what, Join):
         if what.pairs is None:
             return what.on(replace(what.stream, sources=sources))
-        over = _over_sources(pipeline, what.pairs, sources)
+        over = _join_over(pipeline, what.pairs, sources)
         return replace(what, stream=over.stream, pairs=over)
-    return _over_sources(pipeline, what, sources)
+    return _join_over(pipeline, what, sources)
 
 
-def _over_sources(pipeline: Pipeline, what: Join, sources: tuple[FrameSource, ...]) -> Join:
+def _join_over(pipeline: Pipeline, what: Join, sources: tuple[FrameSource, ...]) -> Join:
     left, right = (
         replace(side, sources=tuple(sources[place] for place in places))
         for side, places in zip((what.left, what.right), what.sides(), strict=True)

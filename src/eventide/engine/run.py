@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from eventide.definition.join import Join
 from eventide.definition.pipeline import Pipeline
-from eventide.definition.stream import Aggregation
 from eventide.engine.batch.beginning import Beginning
 from eventide.engine.batch.deliver import Deliverer, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
@@ -20,7 +18,7 @@ from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
 from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
-from eventide.engine.batch.stages import StagePlan, with_stages
+from eventide.engine.bound import bound
 from eventide.engine.changes import (
     check_definition,
     describe_definition,
@@ -35,24 +33,22 @@ from eventide.engine.feeds.joined import join_plan
 from eventide.engine.feeds.landed import LandedFile, in_order
 from eventide.engine.feeds.observer import tell
 from eventide.engine.feeds.opened import open_feed
-from eventide.engine.feeds.projection import common_kinds, computed_with
+from eventide.engine.feeds.projection import common_kinds
 from eventide.engine.feeds.union import places, union_of
 from eventide.engine.gate import Gate
 from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.report import BatchReport, report
 from eventide.engine.s3a import refuse_without_s3a, spark_address
-from eventide.engine.settings import signature_of
 from eventide.engine.spark_notes import SparkNotes
 from eventide.engine.spark_session import keep_classes, refuse_connect
 from eventide.engine.succession import Succession, first_facts, noted_shapes
 from eventide.engine.wholeness import lost_beginnings
-from eventide.engine.witnesses import settle, witnesses_of
+from eventide.engine.witnesses import settle
 from eventide.errors import beneath
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.place import AUDITED, DEAD_LETTERS, LATE, REFUSED, Shown, arrow_schema
 from eventide.log import note
 from eventide.model.event import LaneId
-from eventide.model.plan import Plan
 from eventide.model.time import duration
 from eventide.sinks.base import TableSink
 from eventide.sinks.shape import PaneShape
@@ -156,8 +152,8 @@ class Run:
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
         outputs = self.pipeline.outputs
-        bound = self._shape(mine)
-        rows = [(one, self.kinds) for one in bound.every] + [(stage.shape, dict(stage.kinds)) for stage in bound.stages]
+        shape = self._shape(mine)
+        rows = [(one, self.kinds) for one in shape.every] + [(stage.shape, dict(stage.kinds)) for stage in shape.stages]
         self.shapes = {name: shape for one, kinds in rows for name, shape in pane_shapes(one, kinds).items()}
         if stored is not None:
             refuse_outranked(outputs, self.shapes, stored["generation"], self.journal.files, self.state)
@@ -168,49 +164,7 @@ class Run:
         return {**begun, **asked, "lost": lost, "shapes": noted_shapes(self.shapes), "began": self.clock()}
 
     def _shape(self, facts: dict[str, Any]) -> BoundPlan:
-        definition, named = self.pipeline, facts["aggregations"]
-        sources = definition.sources
-        # By their names in the state: what is told of the first alone must not go over to another when outputs are written in another order.
-        ordered = sorted(definition.aggregations, key=lambda aggregation: named[signature_of(aggregation)])
-        join = None if definition.join is None else join_plan(definition.join, self.feeds)
-        first, *others = (
-            BoundPlan(
-                self._plan(facts, aggregation),
-                aggregation.keys,
-                definition.stream.dedupe_keys,
-                facts["buckets"],
-                tuple(s.max_ahead for s in sources),
-                tuple(s.max_skew for s in sources),
-                witnesses_of(definition, self.store, facts["generation"], ordered[0].grid),
-                any(output.late.refused is not None for output in definition.outputs),
-                computed_with(definition),
-                bool(definition.audits),
-                named[signature_of(aggregation)],
-                join=join if isinstance(aggregation, Join) else None,
-                pairs=None if isinstance(aggregation, Join) else join,
-            )
-            for aggregation in ordered
-        )
-        stages = self._stages(facts)
-        first, *others = (with_stages(one, self.kinds, stages) for one in (first, *others))
-        return replace(first, beside=tuple(others))
-
-    def _stages(self, facts: dict[str, Any]) -> list[StagePlan]:
-        """Its stages by their names in the state."""
-        names, found = facts["aggregations"], []
-        for stage in self.pipeline.stages:
-            assert stage.over is not None
-            name, below = names[signature_of(stage)], names[signature_of(stage.over.aggregation)]
-            found.append(StagePlan(name, below, stage.over.late.allowed, stage.over.view, self._plan(facts, stage)))
-        return found
-
-    def _plan(self, facts: dict[str, Any], aggregation: Aggregation | Join) -> Plan:
-        plan: Plan = self.pipeline.plan(facts["generation"], aggregation)
-        sources = tuple(
-            replace(source, lanes=tuple(facts["lanes"].get(feed.source.name, ())))
-            for source, feed in zip(plan.sources, self.feeds, strict=True)
-        )
-        return replace(plan, sources=sources)
+        return bound(self.pipeline, self.feeds, self.kinds, self.store, facts)
 
     def _parallelism(self) -> int:
         return max(1, min(int(self.spark.sparkContext.defaultParallelism), 64))

@@ -99,11 +99,19 @@ class Intake:
         within = dedupe.within
         if within is None or event.event_time is None:
             return False
-        time, watermark = event.event_time, self.frontier.watermark
-        kept = self.state.kept.setdefault((scope, event.dedupe_key), [])
-        if watermark is not None:
-            kept[:] = [t for t in kept if watermark < plus(t, within)]
-        if any(abs(time - t) < within for t in kept):
-            return True
-        kept.append(time)
+        return not is_first(event.event_time, self.state.kept.setdefault((scope, event.dedupe_key), []), self.watermark, within)
+
+
+def is_first(time: int, kept: list[int], watermark: int | None, within: int) -> bool:
+    """Whether no equal row was kept near it; then it is kept. What W has passed by the whole span is forgotten.
+
+    >>> kept = [100]
+    >>> is_first(105, kept, 90, within=10), is_first(105, kept, 110, within=10), kept
+    (False, True, [105])
+    """
+    if watermark is not None:
+        kept[:] = [t for t in kept if watermark < plus(t, within)]
+    if any(abs(time - t) < within for t in kept):
         return False
+    kept.append(time)
+    return True

@@ -130,3 +130,14 @@ class TableSink(Sink, Protocol):
 
         The panes, one for each window (or delta), may be gone through more than once.
         """
+
+
+@runtime_checkable
+class ReadableSink(Sink, Protocol):
+    """A sink that can be asked what stands there, without a write."""
+
+    def stands(self, output: str, shape: PaneShape, generation: int) -> dict[str, tuple[object, ...]]:
+        """By window_id, the window's end in microseconds and the values as they are stored, of results of this generation or a newer one."""
+
+    def as_stored(self, values: pa.Table) -> list[tuple[object, ...]]:
+        """Rows of values in the form in which they are stored."""

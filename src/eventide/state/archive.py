@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import quote, unquote
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.definition.pipeline import Pipeline
@@ -171,13 +172,8 @@ def by_name(root: str, paths: list[str], generation: int, ledger: Ledger) -> lis
 
 
 def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> Iterator[pl.DataFrame]:
-    """One lane's archived rows in order, ready for the kernel: days that were cut apart are put together again."""
-    groups: dict[tuple[int, int], list[ArchivedFile]] = {}
-    for file in files:
-        groups.setdefault((file.batch, file.chunk), []).append(file)
-    for _, group in sorted(groups.items()):
-        parts = [_read(file, list(columns), ["_offset", "_arrival", "_event_time", "_dead"]) for file in group]
-        rows = pl.concat(parts, how="diagonal_relaxed").sort("@_offset")
+    """One lane's archived rows in order, ready for the kernel."""
+    for _, rows in lane_rows(files, list(columns), ("_offset", "_arrival", "_event_time", "_dead")):
         yield rows.select(
             *columns,
             pl.col("@_arrival").dt.epoch("us").alias(ARRIVAL),
@@ -188,11 +184,41 @@ def lane_chunks(files: list[ArchivedFile], columns: dict[str, pl.DataType]) -> I
         )
 
 
-def _read(file: ArchivedFile, columns: list[str], places: list[str]) -> pl.DataFrame:
-    """Some of the user's columns, and some of ours with an @ before their names: they may have stepped aside."""
+def lane_rows(
+    files: list[ArchivedFile], columns: list[str] | None = None, places: Sequence[str] = PLACE
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """One lane's archived rows in order, with the batch that they came in: some of the user's columns (None: all), and some of ours with an @ before their names.
+
+    Days that were cut apart are put together again.
+    """
+    groups: dict[tuple[int, int], list[ArchivedFile]] = {}
+    for file in files:
+        groups.setdefault((file.batch, file.chunk), []).append(file)
+    for (batch, _), group in sorted(groups.items()):
+        parts = [_read(file, columns, list(places)) for file in group]
+        yield batch, pl.concat(parts, how="diagonal_relaxed").sort("@_offset")
+
+
+def archived_kinds(files: list[ArchivedFile]) -> dict[str, pl.DataType]:
+    """The user's columns in the files of a source with their types, by their footers."""
+    schemas = []
+    for file in files:
+        with file.open() as opened:
+            ours = {named_aside(place, opened.schema_arrow.names) for place in PLACE}
+            schemas.append(pa.schema([field for field in opened.schema_arrow if field.name not in ours]))
+    empty = pl.from_arrow(pa.unify_schemas(schemas, promote_options="permissive").empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return dict(empty.schema)
+
+
+def _read(file: ArchivedFile, columns: list[str] | None, places: list[str]) -> pl.DataFrame:
+    """Some of the user's columns (None: all), and some of ours with an @ before their names: they may have stepped aside."""
     with file.open() as opened:
         have = opened.schema_arrow.names
         named = {place: named_aside(place, have) for place in places}
+        if columns is None:
+            ours = {named_aside(place, have) for place in PLACE}
+            columns = [name for name in have if name not in ours]
         wanted = [*(c for c in columns if c in have), *named.values()]
         frame = pl.from_arrow(opened.read(list(dict.fromkeys(wanted)), use_threads=False))
     assert isinstance(frame, pl.DataFrame)
@@ -205,14 +231,19 @@ def archived_lanes(pipeline: Pipeline) -> dict[LaneId, partial[Iterator[pl.DataF
 
 
 def lanes_of(files: list[ArchivedFile]) -> dict[LaneId, partial[Iterator[pl.DataFrame]]]:
-    """Files by their true lanes, each with how it is read; a name that was cut short is asked for once."""
+    """Files by their true lanes, each with how it is read."""
+    return {lane: partial(lane_chunks, own, {}) for lane, own in lane_files(files).items()}
+
+
+def lane_files(files: list[ArchivedFile]) -> dict[LaneId, list[ArchivedFile]]:
+    """Files by their true lanes; a name that was cut short is asked for once."""
     named: dict[LaneId, list[ArchivedFile]] = {}
     for file in files:
         named.setdefault(file.lane, []).append(file)
     lanes: dict[LaneId, list[ArchivedFile]] = {}
     for same in named.values():
         lanes.setdefault(_true_lane(same[0]), []).extend(same)
-    return {lane: partial(lane_chunks, own, {}) for lane, own in lanes.items()}
+    return lanes
 
 
 def _true_lane(file: ArchivedFile) -> LaneId:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
@@ -15,8 +16,10 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.redaction import without_secrets
 from eventide.sinks import plain
 from eventide.sinks.retry import Retry
+from eventide.sinks.shape import PaneShape
 from eventide.sinks.sql import Database, SqlSink
-from eventide.sinks.sql_target import upsert
+from eventide.sinks.sql_generations import newest, table_of
+from eventide.sinks.sql_target import names, upsert
 from eventide.sinks.target import Target
 
 TRANSIENT = {
@@ -138,6 +141,28 @@ class SqliteSink(SqlSink):
 
     def database(self) -> SqliteDatabase:
         return SqliteDatabase(self.path)
+
+    def stands(self, output: str, shape: PaneShape, generation: int) -> dict[str, tuple[object, ...]]:
+        """Read where nothing can be written; a file or a table that is not there holds nothing."""
+        database, name = self.database(), self.table or output
+        if not Path(self.path).exists():
+            return {}
+        connection = sqlite3.connect(f"{Path(self.path).resolve().as_uri()}?mode=ro", uri=True, timeout=database.busy_timeout)
+        try:
+            target = table_of(name, shape, newest(database, connection, name))
+            if not database.columns(connection, target.name):
+                return {}
+            wanted = names([shape.meta("window_id"), shape.meta("window_end"), *shape.value_names], database.quote)
+            op, of = (database.quote(shape.meta(column)) for column in ("op", "generation"))
+            query = f"select {wanted} from {database.quote(target.name)} where {op} = 'insert' and {of} >= ?"
+            return {window_id: tuple(values) for window_id, *values in connection.execute(query, (generation,))}
+        except sqlite3.Error as error:
+            raise database.error(error) from error
+        finally:
+            connection.close()
+
+    def as_stored(self, values: pa.Table) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in storable(values)]
 
 
 def sqlite(path: str, table: str | None = None, *, retry: Retry | None = None) -> SqliteSink:
