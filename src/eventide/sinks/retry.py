@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,15 @@ from eventide.errors import SinkUnavailable
 from eventide.log import note
 
 Result = TypeVar("Result")
+
+
+class FailedTries(threading.local):
+    """How often a far end did not take a delivery in this thread."""
+
+    count: int = 0
+
+
+failed_tries = FailedTries()
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class Retry:
                 result = action()
             except SinkUnavailable as error:
                 tries += 1
+                failed_tries.count += 1
                 now = self.clock()
                 started = now if started is None else started
                 left = started + self.give_up_after - now
