@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
@@ -84,7 +83,7 @@ def _given(headers: Headers) -> list[str]:
     if scheme.lower() == "bearer":
         found.append(secret.strip())
     try:
-        cookie: SimpleCookie[Any] = SimpleCookie(headers.get("cookie", ""))
+        cookie = SimpleCookie(headers.get("cookie", ""))
     except CookieError:
         return found
     return [*found, cookie[COOKIE].value] if COOKIE in cookie else found

@@ -40,6 +40,8 @@ class Watched:
     """One pipeline."""
 
     place: Place
+    pictures: bool = True
+    """Whether windows and events are looked at too; who wants figures only need not wait for them."""
     facts: dict[str, Any] = field(default_factory=dict)
     version: int = 0
     """Goes up with each look that saw something else."""
@@ -110,15 +112,17 @@ class Watched:
             "lanes_in_all": len(said["lanes"]),
             "rows": dict(state.ledger.rows),
             "outputs": {name: dict(counts) for name, counts in state.ledger.outputs.items()},
-            "past": past_of(entries, state.sources),
-            "plane": self.plane.cells(entries),
-            "timeline": self.timeline.of(state, entries),
             "dead": last.get("dead", {}),
             "stages": last.get("stages", {}),
             "sinks": last.get("sinks", {}),
             "changes": (state.definition or {}).get("changes", []),
             "kept": self._sizes,
+            **(self._pictures(state, entries) if self.pictures else {}),
         }
+
+    def _pictures(self, state: State, entries: list[Entry]) -> dict[str, Any]:
+        timeline, plane = self.timeline.of(state, entries), self.plane.cells(entries)
+        return {"past": past_of(entries, state.sources), "plane": plane, "timeline": timeline}
 
 
 def _short(holder: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -16,10 +16,22 @@ from eventide.log import note
 Result = TypeVar("Result")
 
 
-class FailedTries(threading.local):
-    """How often a far end did not take a delivery in this thread."""
+class FailedTries:
+    """How often a far end did not take a delivery: in this thread, and in the whole process."""
 
-    count: int = 0
+    def __init__(self) -> None:
+        self.all = 0
+        self._mine = threading.local()
+
+    @property
+    def count(self) -> int:
+        """Those of this thread."""
+        return getattr(self._mine, "count", 0)
+
+    def add(self) -> None:
+        """One more."""
+        self._mine.count = self.count + 1
+        self.all += 1
 
 
 failed_tries = FailedTries()
@@ -57,7 +69,7 @@ class Retry:
                 result = action()
             except SinkUnavailable as error:
                 tries += 1
-                failed_tries.count += 1
+                failed_tries.add()
                 now = self.clock()
                 started = now if started is None else started
                 left = started + self.give_up_after - now

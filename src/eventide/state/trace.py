@@ -157,7 +157,7 @@ def _frame(entries: list[Entry]) -> pl.DataFrame:
 
 
 def _entries(frame: pl.DataFrame) -> list[Entry]:
-    return [Entry(*values, json.loads(facts)) for *values, facts in frame.iter_rows()]
+    return [Entry(batch, clock, mark, lag, json.loads(facts)) for batch, clock, mark, lag, facts in frame.iter_rows()]
 
 
 __all__ = ["TRACE", "Entry", "compact", "entry", "last_entry", "note_batch", "read_trace", "thinned"]

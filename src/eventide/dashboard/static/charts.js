@@ -1,5 +1,5 @@
 // Lines over time by uPlot, in the page's own colours; a chart is made anew when the page's width, zone or colours change.
-import { settings, harmless } from "./words.js";
+import { settings, harmless, instant, clock } from "./words.js";
 
 const COLOURS = ["blue", "orange", "green", "purple", "red", "sky"];
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
@@ -16,12 +16,13 @@ export function lines(place, key, x, series, show, more = {}) {
     dash: DASHES[Math.floor(nth / COLOURS.length) % DASHES.length], spanGaps: true, points: { show: x.length < 3 },
     value: (_, value) => (value === null || value === undefined ? "–" : show(value)), paths: more.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
   }));
-  const time = more.time !== false;
+  const time = more.time !== false, long = x.at(-1) - x[0] > 86400e6;
+  const times = (_, ticks) => ticks.map((tick) => (long ? instant(tick * 1e6).slice(5, 16) : clock(tick * 1e6)));
   const options = {
     width: room, height: more.height || 220, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), settings.zone),
     scales: { x: { time }, y: { range: more.range || ((_, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : 1]) } },
-    axes: [{ ...axis, values: more.across, space: 70, size: 36 }, { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) }],
-    series: [{ label: more.x || "clock", value: (_, v) => (v === null ? "–" : time ? uPlot.fmtDate("{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}")(uPlot.tzDate(new Date(v * 1000), settings.zone)) : more.say(v)) }, ...told],
+    axes: [{ ...axis, values: more.across || times, space: long ? 95 : 75, size: 30 }, { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : show(tick))) }],
+    series: [{ label: more.x || "clock", value: (_, v) => (v === null ? "–" : time ? instant(v * 1e6) : more.say(v)) }, ...told],
     legend: { live: room > 460 }, cursor: { drag: { x: true, y: false } }, hooks: more.draw ? { draw: [more.draw] } : {},
   };
   const made = new uPlot(options, [time ? x.map((us) => us / 1e6) : x, ...series.map((one) => one.values)], place);

@@ -29,6 +29,8 @@ export const share = (part, all) => (all ? `${((100 * part) / all).toFixed(part 
 export function span(us) {
   if (us === null || us === undefined) return "–";
   const s = Math.abs(us) / 1e6, sign = us < 0 ? "−" : "";
+  if (s === 0) return "0 s";
+  if (s < 0.001) return "< 1 ms";
   if (s < 1) return `${sign}${Math.round(s * 1000)} ms`;
   if (s < 100) return `${sign}${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
   if (s < 5400) return `${sign}${Math.round(s / 60)} min`;
@@ -58,9 +60,10 @@ export function instant(us) {
 export const clock = (us) => (us === null || us === undefined ? "–" : formed(us, TIME));
 export const zoned = (us) => `${instant(us)} ${settings.zone}`;
 
+// Browsers list Kolkata under its older name only.
 export function zones() {
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return [...new Set(["UTC", own, ...(Intl.supportedValuesOf ? Intl.supportedValuesOf("timeZone") : [])])];
+  return [...new Set(["UTC", own, "Asia/Kolkata", ...(Intl.supportedValuesOf ? Intl.supportedValuesOf("timeZone") : [])])];
 }
 
 export function rows(headings, lines, numeric = []) {
