@@ -38,8 +38,16 @@ walls: $(STAMP)
 
 # Two processes, each with a Spark of its own: what one waits for leaves the cores to the other. A file's tests stay together.
 PROCESSES ?= 2
-unit: $(STAMP)
+unit: $(STAMP) browser
 	$(BIN)/pytest -m "not soak" -n $(PROCESSES) --dist loadfile
+
+# The page is looked at in Chromium, which PyPI does not have.
+.PHONY: browser
+browser:         ## install the browser that tests drive, where it is missing (Debian, as root)
+	@for name in chromium chromedriver; do command -v $$name >/dev/null 2>&1 || missing=1; done; [ -z "$$missing" ] || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && echo "installing chromium from Debian's packages" && \
+	  { apt-get install -y -qq chromium chromium-driver >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; }; } || \
+	  { echo "the tests of the dashboard drive a browser: install chromium and chromedriver (on Debian, as root: apt-get install chromium chromium-driver)"; exit 1; }
 
 # The tests that Spark has a part in, on another Spark, in a virtual environment of its own.
 SPARK_TESTS ?= tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py
@@ -49,7 +57,7 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" $(SPARK_TESTS)
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults
+SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults soak-metrics
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
@@ -101,6 +109,9 @@ soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults 
 
 soak-faults: $(STAMP)  ## some 4,100 faults put into model, kernel and micro-batch: which of them no test without Spark finds
 	$(BIN)/python tests/faults/hunt.py $(FAULTS)
+
+soak-metrics: $(STAMP) ## the alerts by promtool, and a Prometheus that scrapes a run (Debian's package prometheus)
+	$(BIN)/pytest -m soak -s tests/dashboard/test_prometheus.py
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo

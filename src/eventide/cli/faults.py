@@ -17,7 +17,7 @@ EXTRAS = {
     "avro": "registry", "chdb": "chdb", "clickhouse_connect": "clickhouse", "confluent_kafka": "kafka", "deltalake": "delta",
     "duckdb": "duckdb", "fastavro": "registry", "google": "registry", "httpx": "registry", "httptools": "registry",
     "jsonata": "rules", "jsonschema": "registry", "matplotlib": "plot", "psycopg": "postgres", "pyiceberg": "iceberg",
-    "re2": "registry", "referencing": "registry", "sqlglot": "rules", "starlette": "registry", "uvicorn": "registry",
+    "re2": "registry", "referencing": "registry", "sqlglot": "rules", "starlette": "dashboard", "uvicorn": "registry",
 }  # fmt: skip
 """Which extra of ours brings a package."""
 LAST_LINE = re.compile(

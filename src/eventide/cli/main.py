@@ -10,6 +10,7 @@ from eventide import __version__
 from eventide.cli.faults import telling, warning_once
 
 COMMANDS = {
+    "dashboard": "One page about pipelines, from their states.",
     "dead": "Show the records that could not be read, and why.",
     "demo": "An hour of payments with late data through a real pipeline.",
     "late": "Show the rows that came too late and were kept.",

@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,9 @@ LOOK_EVERY = 0.2
 @click.option("--master", default=None, help="Where Spark runs, such as spark://host:7077; by default on this machine.")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's (may be repeated); it wins over ours.")
 @click.option("--jars", default="", metavar="PATH,PATH", help="Connector jars that are here already and need not be fetched.")
+@click.option(
+    "--metrics", metavar="PORT", type=click.IntRange(0, 65535), help="Serve /metrics for Prometheus on this port of 127.0.0.1."
+)
 def run(
     file: str,
     until_caught_up: bool,
@@ -54,6 +58,7 @@ def run(
     master: str | None,
     conf: tuple[str, ...],
     jars: str,
+    metrics: int | None,
 ) -> None:
     """Run the pipeline that FILE defines (a Python file with one Pipeline).
 
@@ -76,7 +81,7 @@ def run(
             console.print(f"  {said}", style="dim", soft_wrap=True)
         return pipeline
 
-    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, session=session)
+    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, session=session, metrics=metrics)
 
 
 def next_generation(pipeline: Pipeline, console: Console) -> Pipeline:
@@ -97,10 +102,11 @@ def watch(
     drain: bool = False,
     interval: str = "1 second",
     session: dict[str, Any] | None = None,
+    metrics: int | None = None,
 ) -> None:
     """Run a pipeline, keep its lines up to date, and say at the end where every row went: however it ends, from the first moment on."""
     with Signals() as signals:
-        watched = Watched(console, signals, until_caught_up, drain, interval, session or {})
+        watched = Watched(console, signals, until_caught_up, drain, interval, session or {}, metrics)
         try:
             watched.run(prepare)
         except (Interrupted, KeyboardInterrupt):
@@ -120,9 +126,16 @@ class Watched:
     """One run on the screen."""
 
     def __init__(
-        self, console: Console, signals: Signals, until_caught_up: bool, drain: bool, interval: str, session: dict[str, Any]
+        self,
+        console: Console,
+        signals: Signals,
+        until_caught_up: bool,
+        drain: bool,
+        interval: str,
+        session: dict[str, Any],
+        metrics: int | None,
     ) -> None:
-        self.console, self.signals, self.session = console, signals, session
+        self.console, self.signals, self.session, self.metrics = console, signals, session, metrics
         self.how: dict[str, Any] = {"available_now": until_caught_up, "drain": drain, "interval": interval}
         self.pipeline: Pipeline | None = None
         self.handle: Handle | None = None
@@ -139,12 +152,26 @@ class Watched:
             from eventide.engine.handle import Handle
 
             self.signals.take()
-        with shown(self.console, Board()) as show:
+        with self._scraped(pipeline), shown(self.console, Board()) as show:
             try:
                 self.handle = Handle.start(pipeline, spark, on_progress=show, **self.how)
                 self._wait(self.handle)
             except Exception as error:
                 self._fail(error)
+
+    def _scraped(self, pipeline: Pipeline) -> AbstractContextManager[object]:
+        """Metrics, where they were asked for: a port that is taken is told before a row is read."""
+        if self.metrics is None or pipeline.state is None:
+            return nullcontext()
+        from eventide.dashboard.scrape import HOST, Scrape
+        from eventide.dashboard.watched import Place
+
+        try:
+            scrape = Scrape(self.metrics, Place(pipeline.state, pipeline.name))
+        except OSError as error:
+            raise Refused(f"--metrics {self.metrics}: {error}. Take another port; 0 takes a free one.") from error
+        self.console.print(f"metrics at http://{HOST}:{scrape.server_port}/metrics", style="dim")
+        return scrape
 
     def _wait(self, handle: Handle) -> None:
         self.signals.at_work = True

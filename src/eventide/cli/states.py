@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from eventide.cli.faults import Refused, Unanswered, retrying
+from eventide.cli.faults import Refused, retrying
 from eventide.cli.loading import load
 from eventide.cli.spans import rough
-from eventide.errors import StoreError
 
 if TYPE_CHECKING:
     from eventide.state.lease import Holder
     from eventide.state.state import State
 
 Answer = TypeVar("Answer")
-TRIES = 5
-"""How often a state is read again whose run has gone on and removed what was to be read."""
-
 place_argument = click.argument("place", metavar="FILE|STATE")
 json_option = click.option("--json", "as_json", is_flag=True, help="Say it as JSON.")
 
@@ -31,18 +27,14 @@ def asked(place: str, question: Callable[[State], Answer]) -> tuple[State, Answe
 
     A run that is at work may remove, with its next commit, what the one before it refers to: then the newer one is asked.
     """
+    from eventide.state.steady import steady
+
     with retrying():
-        for _ in range(TRIES):
-            state = _opened(place)
-            try:
-                return state, question(state)
-            except (StoreError, FileNotFoundError):
-                if state.committed is None or _opened(place).ledger.batch == state.committed.batch:
-                    raise
-    raise Unanswered(f"the run on {place} goes on faster than its state can be read here. Ask again.")
+        return steady(lambda: opened(place), question)
 
 
-def _opened(place: str) -> State:
+def opened(place: str) -> State:
+    """The state of a pipeline's file, or a state directory; refused where there is none."""
     from eventide.state.state import State
     from eventide.storage.address import is_local, local_path
 

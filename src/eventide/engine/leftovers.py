@@ -12,13 +12,14 @@ from eventide.lateness.measured import LATENESS
 from eventide.state.archive import clear_uncommitted
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store, attempt_in
+from eventide.state.trace import TRACE
 
 
 def clear_leftovers(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger) -> None:
     """Remove what the committed batches do not consist of; of what users read, only that of the last batch, where it is cheap to find."""
     _clear_parts(store, ledger)
     told = [f"{kind}/{output.name}" for kind in ("panes", "late") for output in pipeline.outputs]
-    for directory in ("dead", AUDIT, LATENESS, *told):
+    for directory in ("dead", AUDIT, LATENESS, TRACE, *told):
         files = store.files(f"{directory}/batch={ledger.batch}")
         store.delete(f for f in files if attempt_in(f) != ledger.attempt_of(ledger.batch))
     if pipeline.archive is not None:
@@ -35,7 +36,7 @@ def clear_tries(pipeline: Pipeline, store: Store, generation: int, ledger: Ledge
         if int(name) >= number:
             store.delete_directory(f"data/{name}")
     told = [f"{kind}/{output.name}" for kind in (("late",) if begun else ("panes", "late")) for output in pipeline.outputs]
-    for directory in ("dead", AUDIT, LATENESS, *told):
+    for directory in ("dead", AUDIT, LATENESS, TRACE, *told):
         store.delete_directory(f"{directory}/batch={number}")
     if pipeline.archive is not None:
         clear_uncommitted(pipeline.archive, generation, ledger, tries=True)

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.beginning import Beginning
-from eventide.engine.batch.deliver import Deliverer, pane_shapes
+from eventide.engine.batch.deliver import Deliverer, Taken, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
 from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
+from eventide.engine.batch.tracing import Stages, Tracer
 from eventide.engine.bound import bound
 from eventide.engine.changes import (
     check_definition,
@@ -59,6 +60,7 @@ from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
 from eventide.state.records import proven_files
 from eventide.state.store import Store
+from eventide.state.trace import compact
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,6 +133,7 @@ class Run:
         self.succession = Succession.of(facts, self.state, self.store, self.feeds)
         self.held: dict[LaneId, str] = {}
         self.holds = Holds.from_json((last or {}).get("holds"))
+        self.tracer = Tracer(self.store, self.ledger)
         self._settle_witnesses()
         self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
@@ -251,24 +254,25 @@ class Run:
     def batch(self, frame: DataFrame | None, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
         self.lease.check()
-        was = self.ledger.rows["in"]
+        was, stages = self.ledger.rows["in"], Stages()
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
-        self.hook("begin")
+        self.hook(stages.end("begin"))
         accounts, beginning = self._read(frame, number, beginning, again=begun is not None)
-        self.hook("scan")
+        self.hook(stages.end("scan"))
         result = self.engine.process(self.ledger, _input(number, beginning, accounts, self.ledger))
-        self.hook("store")
+        self.hook(stages.end("store"))
         if begun is None:
             self.lease.check()
             self._define()
             self.journal.begin(number, beginning.to_json())
-        self.hook("begun")
-        self._deliver(result, beginning.clock)
-        self.hook("deliver")
+        self.hook(stages.end("begun"))
+        taken = self._deliver(result, beginning.clock)
+        self.hook(stages.end("deliver"))
         tell(self.pipeline, number, ((a.lane[0], a.observed) for a in accounts))
         self.lease.check()
         holds = Holds.of(result.ledger.frontier, beginning.clock, self.held, self.holds)
+        self.tracer.note(result, beginning.clock, holds, stages, taken, accounts)
         self.journal.commit(result.ledger, {"clock": beginning.clock, "drained": beginning.drain, "holds": holds.to_json()})
         self.hook("commit")
         self.ledger, self.last_clock, self.holds = result.ledger, beginning.clock, holds
@@ -276,6 +280,7 @@ class Run:
         self.hook("evict")
         self._clear_leftovers()
         self.journal.tidy(number)
+        compact(self.store, self.ledger)
         self._settle_witnesses([path for account in accounts for path in account.archived])
         rows = result.ledger.rows["in"] - was
         note(
@@ -350,10 +355,11 @@ class Run:
         if self.shape.witnesses is not None:
             settle(self.pipeline, self.store, self.generation, self.ledger, written)
 
-    def _deliver(self, result: BatchResult, clock: int) -> None:
-        self.deliverer.deliver(result, clock, self.lease.check, lambda: self.hook("between sinks"))
+    def _deliver(self, result: BatchResult, clock: int) -> dict[str, Taken]:
+        taken = self.deliverer.deliver(result, clock, self.lease.check, lambda: self.hook("between sinks"))
         if self.succession is not None:
             self.succession.settle(self.deliverer, result, clock, self._settling)
+        return taken
 
     def _settling(self) -> None:
         self.lease.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,27 @@ from eventide.errors import SinkUnavailable
 from eventide.log import note
 
 Result = TypeVar("Result")
+
+
+class FailedTries:
+    """How often a far end did not take a delivery: in this thread, and in the whole process."""
+
+    def __init__(self) -> None:
+        self.all = 0
+        self._mine = threading.local()
+
+    @property
+    def count(self) -> int:
+        """Those of this thread."""
+        return getattr(self._mine, "count", 0)
+
+    def add(self) -> None:
+        """One more."""
+        self._mine.count = self.count + 1
+        self.all += 1
+
+
+failed_tries = FailedTries()
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,7 @@ class Retry:
                 result = action()
             except SinkUnavailable as error:
                 tries += 1
+                failed_tries.add()
                 now = self.clock()
                 started = now if started is None else started
                 left = started + self.give_up_after - now

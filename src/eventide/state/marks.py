@@ -91,12 +91,12 @@ def read_marks(state: State) -> Marks:
         clock,
         bool(state.last.get("drained")),
         frontier.watermark,
-        _lag(frontier.watermark, clock),
+        lag_of(frontier.watermark, clock),
         None if holds is None else holds.moved,
         None if lane is None else _holder(names[lane[0]], lane, holds, None if holds is None else holds.holder),
         {one.output: one.between(frontier.watermark, upto) for one in windows if one.window is not None},
         sources,
-        tuple(_lane(names, lane, standing, ledger) for lane, standing in _in_order(frontier)),
+        tuple(_lane(names, lane, standing, ledger) for lane, standing in in_order(frontier)),
     )
 
 
@@ -111,14 +111,15 @@ def _source(name: str, index: int, frontier: FrontierState, clock: int, holds: H
     mark = None if last is None else lanes[last].watermark
     hold = None if holds is None else holds.sources.get(index)
     holder = None if last is None else _holder(name, last, holds, hold)
-    return SourceMark(name, mark, _lag(mark, clock), holder, len(lanes), sum(standing.idle for standing in lanes.values()))
+    return SourceMark(name, mark, lag_of(mark, clock), holder, len(lanes), sum(standing.idle for standing in lanes.values()))
 
 
 def _holder(source: str, lane: LaneId, holds: Holds | None, hold: Hold | None) -> Holder:
     return Holder(source, lane[1], None if hold is None else hold.since, None if holds is None else holds.why.get(lane))
 
 
-def _lag(mark: int | None, clock: int) -> int | None:
+def lag_of(mark: int | None, clock: int) -> int | None:
+    """How far a watermark is behind a clock; None where it says nothing of it."""
     return None if mark is None or mark == MAX_TIME else max(0, clock - mark)
 
 
@@ -132,10 +133,11 @@ def _without(frontier: FrontierState, holder: LaneId | None, clock: int) -> int:
     return MIN_TIME if mark is None else mark
 
 
-def _in_order(frontier: FrontierState) -> list[tuple[LaneId, Standing]]:
+def in_order(frontier: FrontierState) -> list[tuple[LaneId, Standing]]:
+    """Its lanes, those that are furthest behind first; idle ones last."""
     return sorted(
         frontier.lanes.items(), key=lambda item: (item[1].idle, item[1].watermark is not None, item[1].watermark or 0, item[0])
     )
 
 
-__all__ = ["Holder", "LaneMark", "Marks", "SourceMark", "read_marks"]
+__all__ = ["Holder", "LaneMark", "Marks", "SourceMark", "in_order", "lag_of", "read_marks"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -21,6 +23,7 @@ from eventide.kernel.view import refuse_unanswerable, shown_kinds
 from eventide.log import note
 from eventide.model.plan import OutputPlan
 from eventide.sinks.base import Delivery, LogWriter, PaneWriter, Sink, StagedWriter
+from eventide.sinks.retry import failed_tries
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.state.store import Store
 from eventide.wording import words
@@ -51,6 +54,14 @@ def _pane_shape(shape: BoundPlan, output: OutputPlan, kinds: dict[str, pl.DataTy
         output.accumulation,
         window=words(shape.plan.window),
     )
+
+
+class Taken(NamedTuple):
+    """What a delivery to the sinks of an output took."""
+
+    seconds: float
+    failed: int
+    """Tries that failed in this process; executors that deliver themselves count their own."""
 
 
 @dataclass
@@ -113,14 +124,16 @@ class Deliverer:
         clock: int,
         before_each: Callable[[], None] = lambda: None,
         after_each: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Hand everything over; raises if a sink does not take it, and the batch is then not committed."""
+    ) -> dict[str, Taken]:
+        """Hand everything over; raises if a sink does not take it, and the batch is then not committed. Says what it took, by output."""
+        taken = {}
         for name, outlet in self.outlets.items():
             before_each()
-            facts = self.facts(name, result, clock)
+            facts, begun, failed = self.facts(name, result, clock), time.monotonic(), failed_tries.count
             self._deliver_panes(outlet, result.panes[name], facts)
             if outlet.late is not None and result.late[name]:
                 outlet.late.append(self.store.batches(result.late[name], outlet.late_schema), facts)
+            taken[name] = Taken(round(time.monotonic() - begun, 6), failed_tries.count - failed)
             note(
                 __name__,
                 "delivered",
@@ -138,6 +151,7 @@ class Deliverer:
         before_each()
         if self.dead is not None and result.dead:
             self.dead.append(self.store.batches(result.dead, self.dead_schema), self.facts("dead_letters", result, clock))
+        return taken
 
     def facts(self, name: str, result: BatchResult, clock: int) -> Delivery:
         """What a sink is told of a delivery."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from eventide.registry.catalog import Catalog
 from eventide.registry.service.access import require
 from eventide.registry.service.auth import Role
 from eventide.registry.service.http import Answer, RawAnswer, Request
 from eventide.registry.service.routes import Routes
+from eventide.served import MEDIA, metric, sample
 
 PATH = b"/metrics"
-MEDIA = b"text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds; requests that took longer than the last are only in the count."""
-Sample = tuple[dict[str, str], float]
 
 
 class Metrics:
@@ -45,7 +44,7 @@ class Metrics:
         """Everything, in Prometheus's text format; counts of all subjects, so only for who may read all of them."""
         require(request, Role.READ, "")
         answer = RawAnswer("".join((*self._confluent(catalog), *self._ours(catalog))))
-        answer.media = MEDIA
+        answer.media = MEDIA.encode()
         return answer
 
     def _confluent(self, catalog: Catalog) -> Iterator[str]:
@@ -54,27 +53,27 @@ class Metrics:
         good = sum(n for (_, _, status), n in requests if status < 400)
         live, gone = (sum(n for (_, deleted), n in counts.items() if deleted is which) for which in (False, True))
         name = "kafka_schema_registry_"
-        yield from _metric(name + "registered_count", "gauge", "Versions of schemas that are registered.", [({}, live)])
-        yield from _metric(name + "deleted_count", "gauge", "Versions of schemas that are soft deleted.", [({}, gone)])
-        yield from _metric(name + "node_count", "gauge", "This process; each counts itself.", [({}, 1)])
-        yield from _metric(name + "master_slave_role", "gauge", "1: every process takes writes.", [({}, 1)])
-        yield from _metric(name + "api_success_count", "counter", "Requests answered.", [({}, good)])
+        yield from metric(name + "registered_count", "gauge", "Versions of schemas that are registered.", [({}, live)])
+        yield from metric(name + "deleted_count", "gauge", "Versions of schemas that are soft deleted.", [({}, gone)])
+        yield from metric(name + "node_count", "gauge", "This process; each counts itself.", [({}, 1)])
+        yield from metric(name + "master_slave_role", "gauge", "1: every process takes writes.", [({}, 1)])
+        yield from metric(name + "api_success_count", "counter", "Requests answered.", [({}, good)])
         failed = sum(n for _, n in requests) - good
-        yield from _metric(name + "api_failure_count", "counter", "Requests refused or failed.", [({}, failed)])
+        yield from metric(name + "api_failure_count", "counter", "Requests refused or failed.", [({}, failed)])
         for what, which in (("created", False), ("deleted", True)):
             kinds = [({"schema_type": kind.lower()}, counts.get((kind, which), 0)) for kind in ("AVRO", "JSON", "PROTOBUF")]
-            yield from _metric(f"{name}schemas_{what}", "gauge", "By kind.", kinds)
+            yield from metric(f"{name}schemas_{what}", "gauge", "By kind.", kinds)
 
     def _ours(self, catalog: Catalog) -> Iterator[str]:
         name = "eventide_registry_"
-        yield from _metric(
+        yield from metric(
             name + "subjects", "gauge", "Subjects, soft deleted ones included.", [({}, catalog.session.subject_count())]
         )
         requests = sorted(self._requests.items())
         samples = [({"method": m, "route": r, "status": str(s)}, n) for (m, r, s), n in requests]
-        yield from _metric(name + "requests_total", "counter", "Requests by route and status.", samples)
+        yield from metric(name + "requests_total", "counter", "Requests by route and status.", samples)
         refusals = [({"error_code": str(code)}, n) for code, n in sorted(self._refusals.items())]
-        yield from _metric(name + "refusals_total", "counter", "Requests refused, by error code.", refusals)
+        yield from metric(name + "refusals_total", "counter", "Requests refused, by error code.", refusals)
         yield f"# HELP {name}request_seconds How long answers took.\n# TYPE {name}request_seconds histogram\n"
         for route, slots in sorted(self._slots.items()):
             yield from self._histogram(f"{name}request_seconds", route, slots)
@@ -83,16 +82,6 @@ class Metrics:
         total = 0
         for bound, inside in zip((*map(str, _BOUNDS), "+Inf"), slots, strict=True):
             total += inside
-            yield _line(f"{name}_bucket", {"route": route, "le": bound}, total)
-        yield _line(f"{name}_sum", {"route": route}, self._seconds[route])
-        yield _line(f"{name}_count", {"route": route}, total)
-
-
-def _metric(name: str, kind: str, told: str, samples: Iterable[Sample]) -> Iterator[str]:
-    yield f"# HELP {name} {told}\n# TYPE {name} {kind}\n"
-    yield from (_line(name, labels, value) for labels, value in samples)
-
-
-def _line(name: str, labels: dict[str, str], value: float) -> str:
-    told = ",".join(f'{label}="{text}"' for label, text in labels.items())  # routes and numbers: nothing to escape
-    return f"{name}{{{told}}} {value}\n" if told else f"{name} {value}\n"
+            yield sample(f"{name}_bucket", {"route": route, "le": bound}, total)
+        yield sample(f"{name}_sum", {"route": route}, self._seconds[route])
+        yield sample(f"{name}_count", {"route": route}, total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import socket
 import ssl
@@ -15,6 +14,7 @@ import uvicorn
 from eventide.redaction import masked
 from eventide.registry.service.app import Application, Options
 from eventide.registry.store import open_store
+from eventide.served import is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -26,16 +26,6 @@ class Tls:
     certificate: Path
     key: Path | None = None
     client_authority: Path | None = None
-
-
-def is_loopback(host: str) -> bool:
-    """Can only this machine reach the address?"""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def serve(

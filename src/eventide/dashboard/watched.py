@@ -1,0 +1,132 @@
+"""A pipeline on the page: its state is looked at again whenever its run has committed, and what was seen is kept for whoever asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from eventide.dashboard.past import known, past_of
+from eventide.dashboard.plane import Plane
+from eventide.dashboard.timeline import Timeline
+from eventide.errors import EventideError
+from eventide.redaction import masked
+from eventide.state.footprint import footprint
+from eventide.state.lease import holder_of
+from eventide.state.marks import Marks, read_marks
+from eventide.state.state import State
+from eventide.state.steady import steady
+from eventide.state.trace import Entry, read_trace, short
+
+LANES = 40
+"""Lanes that are listed, the slowest of them."""
+SIZES_EVERY = 60.0
+"""Seconds between two looks at every file of a state."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pipeline's state is, and what only its user can say of it."""
+
+    state: str
+    name: str
+    archive: str | None = None
+
+
+@dataclass
+class Watched:
+    """One pipeline."""
+
+    place: Place
+    pictures: bool = True
+    """Whether windows and events are looked at too; who wants figures only need not wait for them."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    """Goes up with each look that saw something else."""
+    fault: str | None = None
+    """Why it could not be looked at."""
+    looked: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        state = self._opened()
+        self.timeline, self.plane = Timeline(state.store), Plane(state.store, self.place.archive)
+        self._seen: tuple[Any, ...] | None = None
+        self._sizes: list[dict[str, Any]] = []
+        self._sized = float("-inf")
+
+    def look(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Look at the state if something was committed since, or if the run came or went; what goes wrong is told on the page."""
+        try:
+            seen = self._signs()
+            if seen == self._seen and self.fault is None:
+                return
+            state, (marks, entries) = steady(self._opened, lambda state: (read_marks(state), read_trace(state)))
+            self.facts = self._told(state, marks, entries)
+            self._seen, self.fault = seen, None
+            self.version += 1
+        except (EventideError, OSError) as error:
+            said = masked(str(error))
+            self.version += said != self.fault
+            self.fault = said
+        finally:
+            self.looked.set()
+        if self.fault is None and clock() - self._sized >= SIZES_EVERY:
+            self._size(state)
+            self._sized = clock()
+
+    def _size(self, state: State) -> None:
+        """Every file of the state: where it has very many that takes a while, so it comes after what is waited for."""
+        self._sizes = [asdict(kept) for kept in footprint(state)]
+        self.facts = {**self.facts, "kept": self._sizes}
+        self.version += 1
+
+    def _opened(self) -> State:
+        return State(self.place.state, self.place.name)
+
+    def _signs(self) -> tuple[Any, ...]:
+        """What changes when there is something new to see, at the price of two listings."""
+        state = self._opened()
+        names = [name for name in state.files.names("journal") if name.startswith(("commit-", "definition-"))]
+        holder = holder_of(state.files, state.path)
+        return (*names[-2:], None if holder is None else (holder.pid, holder.alive))
+
+    def _told(self, state: State, marks: Marks, entries: list[Entry]) -> dict[str, Any]:
+        holder = holder_of(state.files, state.path)
+        last = entries[-1].facts if entries else {}
+        said = marks.to_json()
+        lanes = [{**lane, "lane": short(lane["lane"]), "watermark": known(lane["watermark"])} for lane in said["lanes"][:LANES]]
+        return {
+            **said,
+            "pipeline": state.name,
+            "state": masked(state.path),
+            "generation": state.generation,
+            "running": None if holder is None else {"pid": holder.pid, "host": holder.host, "alive": holder.alive},
+            "watermark": known(marks.watermark),
+            "holder": _short(said["holder"]),
+            "sources": [
+                {**one, "watermark": known(one["watermark"]), "holder": _short(one["holder"])} for one in said["sources"]
+            ],
+            "lanes": lanes,
+            "lanes_in_all": len(said["lanes"]),
+            "rows": dict(state.ledger.rows),
+            "outputs": {name: dict(counts) for name, counts in state.ledger.outputs.items()},
+            "dead": last.get("dead", {}),
+            "stages": last.get("stages", {}),
+            "sinks": last.get("sinks", {}),
+            "changes": (state.definition or {}).get("changes", []),
+            "kept": self._sizes,
+            **(self._pictures(state, entries) if self.pictures else {}),
+        }
+
+    def _pictures(self, state: State, entries: list[Entry]) -> dict[str, Any]:
+        timeline, plane = self.timeline.of(state, entries), self.plane.cells(entries)
+        return {"past": past_of(entries, state.sources), "plane": plane, "timeline": timeline}
+
+
+def _short(holder: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if holder is None else {**holder, "lane": short(holder["lane"])}
+
+
+__all__ = ["Place", "Watched"]
