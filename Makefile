@@ -11,6 +11,12 @@ CODE   := $(wildcard src tests benchmarks examples)
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
+# The tests of the Redis sink want Debian's redis-server: fetched where that is allowed, and else named by the tests that are skipped.
+.PHONY: redis-server
+redis-server:
+	@command -v redis-server >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+	  { apt-get update -qq && apt-get install -y -qq redis-server; } >/dev/null 2>&1; } || echo "no redis-server: tests of the Redis sink are skipped"
+
 install: $(STAMP) ## make .venv and install everything
 
 $(STAMP): pyproject.toml
@@ -38,7 +44,7 @@ walls: $(STAMP)
 
 # Two processes, each with a Spark of its own: what one waits for leaves the cores to the other. A file's tests stay together.
 PROCESSES ?= 2
-unit: $(STAMP)
+unit: $(STAMP) redis-server
 	$(BIN)/pytest -m "not soak" -n $(PROCESSES) --dist loadfile
 
 # The tests that Spark has a part in, on another Spark, in a virtual environment of its own.
