@@ -38,16 +38,17 @@ walls: $(STAMP)
 
 # Two processes, each with a Spark of its own: what one waits for leaves the cores to the other. A file's tests stay together.
 PROCESSES ?= 2
-unit: $(STAMP) browser
+unit: $(STAMP) programs
 	$(BIN)/pytest -m "not soak" -n $(PROCESSES) --dist loadfile
 
-# The page is looked at in Chromium, which PyPI does not have.
-.PHONY: browser
-browser:         ## install the browser that tests drive, where it is missing (Debian, as root)
-	@for name in chromium chromedriver; do command -v $$name >/dev/null 2>&1 || missing=1; done; [ -z "$$missing" ] || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && echo "installing chromium from Debian's packages" && \
-	  { apt-get install -y -qq chromium chromium-driver >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; }; } || \
-	  { echo "the tests of the dashboard drive a browser: install chromium and chromedriver (on Debian, as root: apt-get install chromium chromium-driver)"; exit 1; }
+# What tests start and PyPI does not have: the browser that looks at the dashboard, the server of the Redis sink.
+PROGRAMS := chromium:chromium chromedriver:chromium-driver redis-server:redis-server
+.PHONY: programs
+programs:        ## install the programs that tests start, where they are missing (Debian, as root)
+	@missing=; for one in $(PROGRAMS); do command -v $${one%%:*} >/dev/null 2>&1 || missing="$$missing $${one#*:}"; done; [ -z "$$missing" ] || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && echo "installing$$missing from Debian's packages" && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; } || \
+	  { echo "tests start programs that are not here: as root, apt-get install$$missing"; exit 1; }
 
 # The tests that Spark has a part in, on another Spark, in a virtual environment of its own.
 SPARK_TESTS ?= tests/cli tests/engine tests/sources tests/lateness tests/tuning tests/reconcile tests/sinks/test_in_a_run.py

@@ -13,6 +13,7 @@ from eventide.model.watermark import adaptive, ascending, bounded, custom, proce
 from eventide.model.window import session, sliding, tumbling
 from eventide.pipeline import Pipeline
 from eventide.sinks import (
+    bigquery,
     clickhouse,
     console,
     delta,
@@ -23,6 +24,8 @@ from eventide.sinks import (
     merge_sql,
     parquet,
     postgres,
+    redis,
+    snowflake,
     sqlite,
     webhook,
 )
@@ -45,6 +48,7 @@ __all__ = [
     "ascending",
     "at_expiry",
     "avro",
+    "bigquery",
     "bounded",
     "clickhouse",
     "col",
@@ -74,9 +78,11 @@ __all__ = [
     "protobuf",
     "punctuated",
     "raw",
+    "redis",
     "retract",
     "session",
     "sliding",
+    "snowflake",
     "sqlite",
     "stream",
     "tumbling",

@@ -15,7 +15,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
 MISSING = (
-    "these tests drive a browser, and {name} is not there. As root: make browser (apt-get install chromium chromium-driver)."
+    "these tests drive a browser, and {name} is not there. As root: make programs (apt-get install chromium chromium-driver)."
 )
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.sinks.places import PLACES, Place, World
+from tests.support.redis_server import RedisServer
 
 
 @pytest.fixture(scope="session")
 def chdb_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("chdb"))
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    server = RedisServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(params=PLACES, ids=lambda kind: kind.name)

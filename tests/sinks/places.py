@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import uuid
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,6 +31,7 @@ class World:
     postgres_server: Any = None
     broker: Any = None
     chdb_path: str = ""
+    redis_server: Any = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Place:
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     lacks: ClassVar[dict[str, No]] = {}
+    logs: ClassVar[int] = 240
+    """How many random logs it is tried with."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -136,6 +139,60 @@ class Merge(Postgres):
 
         dsn = self.world.postgres_server.dsn
         return sinks.merge_sql(lambda: psycopg.connect(dsn), sinks.MergeDialect(), **options)
+
+
+WAREHOUSE_LACKS = {
+    "ordered": UNORDERED,
+    "parallel": No("not yet", "its rows go through the driver; executors could stage them side by side"),
+}
+
+
+class Snowflake(SqlPlace):
+    """fakesnow in its place: Snowflake's SQL put into DuckDB's, behind Snowflake's own connector."""
+
+    name = "snowflake"
+    lacks: ClassVar[dict[str, No]] = WAREHOUSE_LACKS
+    logs: ClassVar[int] = 8  # the stand-in takes rows one by one
+
+    def __init__(self, world: World) -> None:
+        from fakesnow.instance import FakeSnow
+
+        super().__init__(world)
+        self.fake = FakeSnow()
+
+    def connect(self) -> Any:
+        return self.fake.connect(database="SALES", schema="PUBLIC")
+
+    def sink(self, **options: Any) -> Any:
+        made = sinks.snowflake(**options)
+        return replace(made, connector=self.connect)
+
+    def query(self, statement: str) -> Rows:
+        with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
+            return _dicts(cursor.execute(statement))
+
+
+class BigQuery(SqlPlace):
+    """DuckDB in its place: each statement is read as BigQuery's and put into DuckDB's words."""
+
+    name = "bigquery"
+    lacks: ClassVar[dict[str, No]] = WAREHOUSE_LACKS
+
+    def connect(self) -> Any:
+        from tests.support.fake_bigquery import FakeBigQuery
+
+        return FakeBigQuery(self.world.path / "bigquery.duckdb")
+
+    def sink(self, **options: Any) -> Any:
+        made = sinks.bigquery("sales", **options)
+        return replace(made, connector=self.connect)
+
+    def quoted(self, name: str) -> str:
+        return f"`sales`.`{name}`"
+
+    def query(self, statement: str) -> Rows:
+        with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
+            return _dicts(cursor.execute(statement))
 
 
 class Duck(SqlPlace):
@@ -317,6 +374,35 @@ def _summed(stored: Rows, shape: PaneShape) -> Rows:
     return list(sums.values())
 
 
+class Redis(Place):
+    name = "redis"
+    needs = ("redis_server",)
+    lacks: ClassVar[dict[str, No]] = {
+        "ordered": UNORDERED,
+        "parallel": No("not yet", "executors could send parts; the driver then applies them in one transaction"),
+        "generations": No("not yet", "the rank of each result is there, the shape of the results is not"),
+    }
+
+    def client(self) -> Any:
+        import redis
+
+        return redis.Redis.from_url(self.world.redis_server.url)
+
+    def sink(self, **options: Any) -> Any:
+        return sinks.redis(self.world.redis_server.url, **options)
+
+    def found(self, key: str) -> Rows:
+        with closing(self.client()) as client:
+            return [json.loads(value) for value in client.hgetall(key).values()]
+
+    def rows(self, shape: PaneShape, output: str | None = None) -> Rows:
+        stored = self.found(output or self.output)
+        return _summed(stored, shape) if shape.accumulation == "discarding" else stored
+
+    def logged(self, name: str) -> Rows:
+        return self.found(name)
+
+
 class Keyed:
     """A receiver as we ask for one: one row per identity, the highest rank stays."""
 
@@ -425,7 +511,7 @@ class Function(Place):
 
 
 PLACES: list[type[Place]] = [
-    Sqlite, Postgres, Merge, Duck, ClickHouse, Delta, Iceberg, Parquet, Kafka, Webhook, Function,
+    Sqlite, Postgres, Merge, Snowflake, BigQuery, Duck, ClickHouse, Delta, Iceberg, Parquet, Kafka, Redis, Webhook, Function,
 ]  # fmt: skip
 CONSOLE_LACKS = {
     "transactional": No("never", "lines are printed one by one"),

@@ -20,7 +20,7 @@ from tests.sinks.places import Duck, Place, Sqlite, SqlPlace, World
 WIDER = PaneShape(keys=SHAPE.keys, values=(*SHAPE.values, ("best", pa.float64())))
 OTHER_KIND = PaneShape(keys=SHAPE.keys, values=(("total", pa.string()), ("n", pa.int64())))
 OTHER_KEY = PaneShape(keys=(("branch", pa.string()),), values=SHAPE.values)
-WITHOUT_SCHEMA = ("kafka_topic", "webhook", "function")
+WITHOUT_SCHEMA = ("kafka_topic", "redis", "webhook", "function")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from eventide.sinks.base import Capabilities, Delivery, LogWriter, PaneWriter, Sink, StagedWriter
 from eventide.sinks.changelog import CurrentRows, Deduplicator
+from eventide.sinks.kinds.bigquery import bigquery
 from eventide.sinks.kinds.clickhouse import clickhouse
 from eventide.sinks.kinds.console import console
 from eventide.sinks.kinds.delta import delta
@@ -9,13 +10,16 @@ from eventide.sinks.kinds.duckdb import duckdb
 from eventide.sinks.kinds.function import function
 from eventide.sinks.kinds.iceberg import iceberg
 from eventide.sinks.kinds.kafka import kafka_topic
-from eventide.sinks.kinds.merge_sql import MergeDialect, merge_sql
+from eventide.sinks.kinds.merge_sql import merge_sql
 from eventide.sinks.kinds.parquet import parquet
 from eventide.sinks.kinds.postgres import postgres
+from eventide.sinks.kinds.redis import redis
+from eventide.sinks.kinds.snowflake import snowflake
 from eventide.sinks.kinds.sqlite import sqlite
 from eventide.sinks.kinds.webhook import webhook
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
+from eventide.sinks.warehouse import MergeDialect
 
 __all__ = [
     "Capabilities",
@@ -29,6 +33,7 @@ __all__ = [
     "Retry",
     "Sink",
     "StagedWriter",
+    "bigquery",
     "clickhouse",
     "console",
     "delta",
@@ -39,6 +44,8 @@ __all__ = [
     "merge_sql",
     "parquet",
     "postgres",
+    "redis",
+    "snowflake",
     "sqlite",
     "webhook",
 ]

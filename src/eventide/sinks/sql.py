@@ -100,8 +100,11 @@ class Database(ABC):
             f"{self.quote(field.name)} {self.declared(target, field)}{'' if field.nullable else ' not null'}"
             for field in target.columns
         ]
-        key = f"primary key ({names(target.identity, self.quote)})"
-        return f"create table {self.located(target.name)} ({', '.join([*columns, key])}){self.table_options()}"
+        return f"create table {self.located(target.name)} ({', '.join([*columns, self.key(target)])}){self.table_options()}"
+
+    def key(self, target: Target) -> str:
+        """How the identity is declared where the table is made."""
+        return f"primary key ({names(target.identity, self.quote)})"
 
     def declared(self, target: Target, field: Any) -> str:
         """A column's type where its table is made."""

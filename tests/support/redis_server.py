@@ -1,0 +1,34 @@
+"""A Redis server of the machine's own, on a socket in a directory of its own; nothing of it stays."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+
+class RedisServer:
+    """Debian's redis-server."""
+
+    def __init__(self) -> None:
+        program = shutil.which("redis-server")
+        if program is None:
+            pytest.fail("these tests start redis-server, which is not there. As root: make programs (apt-get install redis-server).")
+        self.directory = Path(tempfile.mkdtemp(prefix="redis"))
+        socket = self.directory / "redis.sock"
+        self.url = f"unix://{socket}"
+        settings = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(self.directory))
+        self.process = subprocess.Popen([program, *settings], stdout=subprocess.DEVNULL)
+        while not socket.exists():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"redis-server ended with {self.process.returncode}")
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=10)
+        shutil.rmtree(self.directory, ignore_errors=True)
