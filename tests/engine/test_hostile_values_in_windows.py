@@ -138,6 +138,15 @@ def hostile_keys(case: Case, by: str) -> None:
     assert_agreement(plan, got, oracle(plan, seen), table)
 
 
+def test_a_session_of_what_is_no_number_goes_on_in_the_next_batch() -> None:
+    events = [Event(n, n, None, {"share": math.nan, "value": 1}, 0, "0", n) for n in range(3)]
+    plan = Plan((SourcePlan(Ascending(), ("0",)),), Session(5), (("n", aggregate.count()),), (OutputPlan("o", 0),))
+    for seed in range(4):  # how much of a lane a batch takes is up to chance
+        with tempfile.TemporaryDirectory() as root:
+            got = run_in_batches(plan, events, [0, 1, 2, 2, 2], random.Random(seed), root, Table(("share",), HOSTILE))
+        assert [(p["window_start"], p["window_end"], p["op"], p["n"]) for p in got.panes["o"]] == [(0, 7, "insert", 3)]
+
+
 EVERY_TYPE: dict[str, tuple[pl.DataType, list[Any]]] = {
     "float": (pl.Float64(), [math.nan, math.inf, -math.inf, 0.0, 0.1, 1e22, 5e-324, 1e-7]),
     "single": (pl.Float32(), [math.nan, math.inf, -math.inf, 0.0, 0.1, 16777216.0]),

@@ -238,6 +238,15 @@ def test_all_that_is_no_number_is_one_key_and_so_are_the_two_zeros() -> None:
     assert by_hand((("k", "k"),), rows, {"k": pl.Float64()}) == {(0, 2), (1, 3)}
 
 
+@pytest.mark.parametrize("keys", [[math.nan], [1.5, math.nan], [math.nan, math.nan]])
+def test_what_is_no_number_matches_also_where_the_keys_stand_in_order(keys: list[float]) -> None:
+    """Rows that are in order by their only key are joined by another way, on which no NaN meets another."""
+    rows = [(side, {"k": key}) for side in (0, 1) for key in keys]
+    equal = {(one, other) for one, (side, a) in enumerate(rows) for other, (of, b) in enumerate(rows)
+             if side < of and (a["k"] == b["k"] or (a["k"] != a["k"] and b["k"] != b["k"]))}  # fmt: skip
+    assert by_hand((("k", "k"),), rows, {"k": pl.Float64()}) == equal
+
+
 def test_keys_of_other_names_and_other_types_match() -> None:
     kinds = {"a": pl.Decimal(12, 2), "b": pl.Decimal(12, 2)}
     assert by_hand((("a", "b"),), [(0, {"a": 1, "b": 2}), (1, {"a": 2, "b": 1})], kinds) == {(0, 1)}

@@ -17,7 +17,9 @@ class RedisServer:
     def __init__(self) -> None:
         program = shutil.which("redis-server")
         if program is None:
-            pytest.fail("these tests start redis-server, which is not there. As root: make programs (apt-get install redis-server).")
+            pytest.fail(
+                "these tests start redis-server, which is not there. As root: make programs (apt-get install redis-server)."
+            )
         self.directory = Path(tempfile.mkdtemp(prefix="redis"))
         socket = self.directory / "redis.sock"
         self.url = f"unix://{socket}"

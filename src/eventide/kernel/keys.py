@@ -29,6 +29,15 @@ def one_float(value: pl.Expr) -> pl.Expr:
     return pl.when(value.is_nan()).then(math.nan).when(value == 0).then(0.0).otherwise(value)
 
 
+def matchable(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keys, one of equals each, as values that any join of Polars finds: where both sides are in order by one float, no NaN meets another.
+
+    >>> matchable(pl.DataFrame({"k": [float("nan"), 1.5]}))["k"].to_list()
+    ['NaN', '1.5']
+    """
+    return rows.with_columns(pl.col(pl.Float64, pl.Float32).cast(pl.String))
+
+
 def hashable(key: tuple[Any, ...]) -> tuple[Any, ...]:
     """A key for a dict: Python finds a NaN only if it is the same object.
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from eventide.kernel.keys import one_of_equals
+from eventide.kernel.keys import matchable, one_of_equals
 
 Times = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -25,7 +25,9 @@ def key_numbers(left: pl.DataFrame, right: pl.DataFrame, on: Sequence[tuple[str,
     """
     names = [f"__key_{place}" for place in range(len(on))]
     keys = [
-        one_of_equals(side.select(pl.col(pair[number]).alias(name) for pair, name in zip(on, names, strict=True)), names)
+        matchable(
+            one_of_equals(side.select(pl.col(pair[number]).alias(name) for pair, name in zip(on, names, strict=True)), names)
+        )
         for number, side in enumerate((left, right))
     ]
     known = pl.concat(keys).unique().with_row_index("__number")

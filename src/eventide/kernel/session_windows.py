@@ -18,7 +18,7 @@ from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMIN
 from eventide.kernel.expression import holds
 from eventide.kernel.fire import DUE, SEQUENCE, Moment
 from eventide.kernel.judge import DISORDER, IDLENESS, W
-from eventide.kernel.keys import hashable
+from eventide.kernel.keys import hashable, matchable
 from eventide.kernel.view import START, THERE, filters, shown, shown_kinds
 from eventide.model.expression import Node
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
@@ -129,12 +129,18 @@ class SessionFiring:
         if state.is_empty():
             return state, state
         touched = (
-            state.join(
-                rows.select(keys).unique().with_columns(pl.lit(True).alias("__hit")), on=keys, how="left", nulls_equal=True
+            matchable(state.select(keys))
+            .join(
+                matchable(rows.select(keys)).unique().with_columns(__hit=True),
+                on=keys,
+                how="left",
+                maintain_order="left",
+                nulls_equal=True,
             )["__hit"]
+            .fill_null(False)
             if keys
             else pl.Series([len(rows) > 0] * len(state))
-        ).fill_null(False)
+        )
         moved = pl.col(END) <= (UNSEEN if self.moment.now is None else self.moment.now)
         paced = (pl.col(DUE) <= self.moment.clock).fill_null(False)  # a timer keeps its pace whether or not rows came
         # Rows that wait under a trigger which was another when they came.
