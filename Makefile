@@ -102,5 +102,14 @@ soak-sinks: $(STAMP)   ## 1,000 deliveries into each table on files; 200 faults 
 soak-faults: $(STAMP)  ## some 4,100 faults put into model, kernel and micro-batch: which of them no test without Spark finds
 	$(BIN)/python tests/faults/hunt.py $(FAULTS)
 
+.PHONY: bench bench-full
+bench: $(STAMP)  ## ratios to Spark's own windows over the same streams, and what single batches cost; into benchmarks/results
+	$(BIN)/python benchmarks/bench.py --rows 1000000 --results benchmarks/results
+	$(BIN)/python benchmarks/batch_costs.py
+
+bench-full: $(STAMP) ## the same over ten million rows, five rounds
+	$(BIN)/python benchmarks/bench.py --rows 10000000 --rounds 5 --results benchmarks/results
+	$(BIN)/python benchmarks/batch_costs.py
+
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo
