@@ -114,5 +114,14 @@ soak-faults: $(STAMP)  ## some 4,100 faults put into model, kernel and micro-bat
 soak-metrics: $(STAMP) ## the alerts by promtool, and a Prometheus that scrapes a run (Debian's package prometheus)
 	$(BIN)/pytest -m soak -s tests/dashboard/test_prometheus.py
 
+.PHONY: bench bench-full
+bench: $(STAMP)  ## ratios to Spark's own windows over the same streams, and what single batches cost; into benchmarks/results
+	$(BIN)/python benchmarks/bench.py --rows 1000000 --results benchmarks/results
+	$(BIN)/python benchmarks/batch_costs.py
+
+bench-full: $(STAMP) ## the same over ten million rows, five rounds
+	$(BIN)/python benchmarks/bench.py --rows 10000000 --rounds 5 --results benchmarks/results
+	$(BIN)/python benchmarks/batch_costs.py
+
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts demo
