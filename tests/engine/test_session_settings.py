@@ -35,8 +35,8 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_all_cores_and_no_ui_unless_somebody_says_otherwise(told: Any) -> None:
     said = told(name="minutes")
-    assert said["spark.master"] == "local[*]" and said["spark.ui.enabled"] == "false" and said["spark.app.name"] == "minutes"
-    assert told(cores=3)["spark.master"] == "local[3]"
+    assert said["spark.master"] == "local[*,4]" and said["spark.ui.enabled"] == "false" and said["spark.app.name"] == "minutes"
+    assert told(cores=3)["spark.master"] == "local[3,4]"
     mine = told(conf={"spark.ui.enabled": "true", "spark.sql.session.timeZone": "Asia/Kolkata"})
     assert mine["spark.ui.enabled"] == "true" and mine["spark.sql.session.timeZone"] == "Asia/Kolkata"
 

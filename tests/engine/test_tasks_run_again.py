@@ -2,6 +2,7 @@
 
 import copy
 import datetime as dt
+import os
 
 import polars as pl
 import pytest
@@ -64,3 +65,23 @@ def test_tasks_that_ran_twice_are_told_once(spark, tmp_path, monkeypatch, window
 def test_lanes_with_long_names_have_files_of_their_own():
     names = {lane_name((source, "k" * 400 + end)) for source in (0, 1) for end in "ab"}
     assert len(names) == 4 and max(map(len, names)) < 200
+
+
+def test_a_worker_that_dies_costs_a_try_and_not_the_run(spark, tmp_path, monkeypatch):
+    land(tmp_path)
+    once = defined(tmp_path, "once", ev.tumbling("1 minute"))
+    once.run(spark)
+    run, died = SparkRunner.run, tmp_path / "died"
+
+    def dies_once(task):
+        if not died.exists():
+            died.touch()
+            os._exit(1)
+        return task()
+
+    monkeypatch.setattr(
+        SparkRunner, "run", lambda self, tasks: run(self, [lambda task=task: dies_once(task) for task in tasks])
+    )
+    again = defined(tmp_path, "again", ev.tumbling("1 minute"))
+    again.run(spark)
+    assert died.exists() and told(once, spark) == told(again, spark)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+TRIES = 4
+"""Of a task, as on a cluster. On one machine Spark gives one, and so a worker that dies ends the run; now and then Spark itself closes one that it gives a task to."""
+
+
 class SparkGone(EventideError):
     """Spark's JVM ended under a running query."""
 
@@ -46,7 +50,7 @@ def local_session(
     conf: Mapping[str, str] | None = None,
     record: bool = False,
 ) -> SparkSession:
-    """A session with quiet defaults, on all cores of this machine unless told otherwise; one that runs already is used as it is.
+    """A session with quiet defaults, on all cores of this machine unless told otherwise, with the tries of a cluster; one that runs already is used as it is.
 
     `packages` are fetched once and handed over as files, unless `jars` names them by path; `conf` is Spark's own and wins over the defaults,
     as does what spark-submit or spark-defaults.conf say. With `record`, classes that are loaded are kept for the next start.
@@ -61,7 +65,7 @@ def local_session(
     show_java()
     show_file_names()
     packages, theirs = [] if is_submitted() else list(packages), {**given_settings(), **(conf or {})}
-    master = master or theirs.get("spark.master") or f"local[{cores or '*'}]"
+    master = master or theirs.get("spark.master") or f"local[{cores or '*'},{TRIES}]"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     ours = {**_defaults(cores or len(os.sched_getaffinity(0)), name), **_for_delta(packages), **s3a_settings(packages)}
