@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from crash_driver import Here, Listed, note
 from feeding import SECOND, Feeding
+from pyarrow.fs import LocalFileSystem
 from test_second_try import Killed, Ledgered, dying
 
 import eventide as ev
@@ -270,6 +271,28 @@ def test_storage_that_does_not_answer_is_no_fault_of_the_file(tmp_path: Path, mo
     monkeypatch.setattr("eventide.engine.feeds.file_formats.parquet", down)
     monkeypatch.setattr("eventide.engine.feeds.file_faults._opened", down)
     with pytest.raises(SourceUnavailable, match="cannot be read now, so that nobody knows what is in it: the disk is on fire"):
+        noted(feeding, tmp_path / "in/a/000.parquet")
+
+
+@pytest.mark.parametrize("module", ["landed", "files", "file_faults"])
+def test_a_right_that_was_taken_away_between_listing_and_reading_stops_the_run_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+
+    class Denied:
+        def get_file_info(self, _: object) -> Any:
+            raise PermissionError("[Errno 13] Permission denied")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(LocalFileSystem(), name)
+
+    monkeypatch.setattr(f"eventide.engine.feeds.{module}.file_system", lambda path: (Denied(), str(path)))
+    with pytest.raises(
+        SourceUnavailable, match=r"cannot be looked at now, so that nobody knows which files are there: .*denied"
+    ):
         noted(feeding, tmp_path / "in/a/000.parquet")
 
 

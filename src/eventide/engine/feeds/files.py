@@ -16,7 +16,7 @@ from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Feed, R
 from eventide.engine.feeds.file_chunks import LaneFiles
 from eventide.engine.feeds.file_faults import UnreadableFile, fault_text, read_whole, refuse_bad_files
 from eventide.engine.feeds.file_rows import columns_after_transforms, faults_of_files, rows_of_files
-from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files
+from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files, looked_up
 from eventide.engine.feeds.links import leading_back, turned_back
 from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl, reads_every_name
@@ -200,7 +200,7 @@ class FileFeed(Feed):
         """Files as they are now, looked at together: in an object store each is a request."""
         if not self.openable:
             return [replace(file, fault="it is empty, or gone") for file in taken]
-        found = file_system(self.source.path)[0].get_file_info([file_system(file.path)[1] for file in taken])
+        found = looked_up(file_system(self.source.path)[0], [file_system(file.path)[1] for file in taken], self.source.path)
         return [_as_found(file, info) for file, info in zip(taken, found, strict=True)]
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:
