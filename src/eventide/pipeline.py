@@ -171,7 +171,10 @@ class Pipeline(definition.Pipeline):
         return past_lateness(self, by, history, spark, **columns)
 
     def windows(self, spark: SparkSession, output: str | None = None) -> DataFrame:
-        """Every window known of the aggregation that an output (the first, unless named) reads: open, closed (and when), or final."""
+        """Every window known of the aggregation that an output (the first, unless named) reads: open, closed (and when), or final.
+
+        One that a view has never shown is no longer among them once it has closed.
+        """
         from eventide.engine.tables import windows
 
         return windows(self, spark, self.output(output))

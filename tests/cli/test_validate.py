@@ -11,8 +11,11 @@ import pytest
 from asked import refused, shown, written
 from at_work import AtWork, prepared
 from click.testing import CliRunner
+from tests.engine.crash_driver import Here
 
 from eventide.cli import main
+from eventide.cli.loading import load
+from eventide.engine.run import Run
 from eventide.errors import StoreUnavailable
 
 
@@ -59,6 +62,15 @@ def test_a_state_that_fits_is_left_as_it_is(ran: Path) -> None:
     said = shown("validate", str(ran))
     assert "stands after batch 11, and nothing has changed" in said and "compared when it starts" not in said
     assert contents(ran.parent / "state") == before
+
+
+def test_a_state_whose_first_batch_was_never_committed_is_told_as_one(tmp_path: Path) -> None:
+    file = prepared(tmp_path)
+    run = Run(load(str(file)), Here(), str(tmp_path / "state"))  # type: ignore[arg-type]
+    run.open()
+    run.close()
+    told = CliRunner().invoke(main.main, ["validate", str(file)])
+    assert told.exit_code == 0 and "has committed nothing yet, and nothing has changed" in told.output, told.output
 
 
 def test_a_free_change_is_told_once_and_is_no_finding(ran: Path) -> None:

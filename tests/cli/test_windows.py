@@ -11,7 +11,9 @@ import pytest
 from asked import refused, shown
 from stated import SECOND, at, defined, ran
 
-from eventide.model.window import Session, Window
+from eventide.model.window import Bounds, Session, Window
+from eventide.state.state import State
+from eventide.state.windows import open_windows
 from eventide.wording import window_in
 
 ALLOWED = 300 * SECOND
@@ -27,11 +29,11 @@ def facts(place: object, *more: str) -> Any:
     return json.loads(shown("windows", str(place), "--json", *more))
 
 
-def ends_of(window: Window, rows: dict[str, list[int]]) -> list[int]:
-    """The ends of all windows that rows of these banks make; of sessions each bank's are its own."""
+def bounds_of(window: Window, rows: dict[str, list[int]]) -> list[Bounds]:
+    """The bounds of all windows that rows of these banks make; of sessions each bank's are its own."""
     if not isinstance(window, Session):
-        return list({end for times in rows.values() for time in times for _, end in window.assign(time)})
-    found = []
+        return list({bounds for times in rows.values() for time in times for bounds in window.assign(time)})
+    found: list[Bounds] = []
     for times in rows.values():
         merged: list[tuple[int, int]] = []
         for start, end in map(window.own, sorted(times)):
@@ -39,7 +41,7 @@ def ends_of(window: Window, rows: dict[str, list[int]]) -> list[int]:
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
             else:
                 merged.append((start, end))
-        found += [end for _, end in merged]
+        found += merged
     return found
 
 
@@ -61,12 +63,15 @@ def test_open_and_retained_windows_are_those_of_the_rows(tmp_path: Path, said: s
     found = facts(file)
     mark, window = found["watermark"], window_in(said)
     assert window is not None and mark == at(min(times[-1] for times in lanes.values()))
-    ends = ends_of(window, rows)
+    bounds = bounds_of(window, rows)
+    ends = [end for _, end in bounds]
     quick, patient = found["outputs"]
     assert (quick["output"], quick["open"], quick["retained"]) == ("quick", sum(end > mark for end in ends), 0)
     assert patient["open"] == sum(end > mark for end in ends) > 0
     assert patient["retained"] == sum(mark - ALLOWED < end <= mark for end in ends) > 0
     assert facts(tmp_path / "state") == found
+    still = sorted({(start, end) for start, end in bounds if end > mark})
+    assert open_windows(State(str(tmp_path / "state"), "pipe"), "patient", window) == still
 
 
 def test_bytes_are_those_of_the_files_and_one_output_can_be_asked_for(tmp_path: Path) -> None:

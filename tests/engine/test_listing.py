@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 from crash_driver import Here, Listed, note
 from feeding import SECOND, Feeding
+from pyarrow.fs import LocalFileSystem
 from test_second_try import Killed, Ledgered, dying
 
 import eventide as ev
 from eventide.engine.batch.beginning import FileChanged
+from eventide.engine.feeds import file_formats
 from eventide.engine.feeds.file_faults import BadFile
 from eventide.engine.feeds.files import FileFeed
 from eventide.engine.feeds.landed import LandedFile, list_files
@@ -270,6 +272,57 @@ def test_storage_that_does_not_answer_is_no_fault_of_the_file(tmp_path: Path, mo
     monkeypatch.setattr("eventide.engine.feeds.file_formats.parquet", down)
     monkeypatch.setattr("eventide.engine.feeds.file_faults._opened", down)
     with pytest.raises(SourceUnavailable, match="cannot be read now, so that nobody knows what is in it: the disk is on fire"):
+        noted(feeding, tmp_path / "in/a/000.parquet")
+
+
+@pytest.mark.parametrize("when", ["before a batch of a file", "before an empty batch", "while it is read"])
+def test_a_directory_that_is_gone_for_a_while_loses_no_file_and_moves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A network mount that went away, say: its files are not dead letters, and its lanes have not fallen silent."""
+    feeding = Feeding(tmp_path, idle_after="1 second")
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+    landing, file = tmp_path / "in", tmp_path / "in/a/000.parquet"
+    if when == "while it is read":
+        read = file_formats.parquet
+
+        def unmounted(*arguments: Any) -> Any:
+            landing.rename(tmp_path / "away")
+            return read(*arguments)
+
+        monkeypatch.setattr(file_formats, "parquet", unmounted)
+    else:
+        landing.rename(tmp_path / "away")
+    with pytest.raises(SourceUnavailable, match=r"is not there any more \(unmounted, or renamed\)"):
+        noted(feeding, *[] if when == "before an empty batch" else [file])
+    (tmp_path / "away").rename(landing)
+    monkeypatch.undo()
+    feeding.run.close()
+    feeding.open()
+    noted(feeding, file)
+    assert feeding.rows()["in"] == 1 and feeding.rows().get("dead", 0) == 0
+
+
+@pytest.mark.parametrize("module", ["landed", "files", "file_faults"])
+def test_a_right_that_was_taken_away_between_listing_and_reading_stops_the_run_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    feeding = Feeding(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    feeding.open()
+
+    class Denied:
+        def get_file_info(self, _: object) -> Any:
+            raise PermissionError("[Errno 13] Permission denied")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(LocalFileSystem(), name)
+
+    monkeypatch.setattr(f"eventide.engine.feeds.{module}.file_system", lambda path: (Denied(), str(path)))
+    with pytest.raises(
+        SourceUnavailable, match=r"cannot be looked at now, so that nobody knows which files are there: .*denied"
+    ):
         noted(feeding, tmp_path / "in/a/000.parquet")
 
 

@@ -85,4 +85,5 @@ def _verdict(trial: Trial) -> str:
     if trial.batch is None:
         return "ok: there is no state yet, and a run would begin"
     changed = "a run would go on so" if trial.changes or trial.new or trial.leaving else "nothing has changed"
-    return f"ok: the state of generation {trial.generation} stands after batch {trial.batch}, and {changed}"
+    stands = f"stands after batch {trial.batch}" if trial.batch >= 0 else "has committed nothing yet"
+    return f"ok: the state of generation {trial.generation} {stands}, and {changed}"

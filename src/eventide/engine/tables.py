@@ -11,11 +11,10 @@ from eventide.engine.batch.rows import AUDIT
 from eventide.engine.s3a import spark_address
 from eventide.errors import DefinitionError
 from eventide.kernel.place import AUDITED, DEAD_LETTERS, LATE, ddl
-from eventide.model.window import Sliding
+from eventide.model.window import Session, Sliding
 from eventide.state.archive import archived_files
-from eventide.state.ledger import Ledger
 from eventide.state.state import State
-from eventide.state.store import PartKind
+from eventide.state.windows import open_windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,12 +66,16 @@ def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
 
 
 def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFrame:
-    """Every window of the aggregation that an output reads: those that it spoke of, and those that are open, with what stands."""
+    """Every window of the aggregation that an output reads: those that it spoke of, and those that are open.
+
+    Of a window that a view has never shown nothing was said, so that it is not among them once it has closed.
+    """
     from pyspark.sql import functions as F
 
     pipeline.refuse_join("this table")
-    ledger = State.of(pipeline).ledger
-    mark = ledger.frontier.watermark
+    state_of, window = State.of(pipeline), output.aggregation.window
+    assert isinstance(window, Sliding | Session), "pairs of a join have been refused"
+    mark = state_of.ledger.frontier.watermark
     widest = max(o.late.allowed for o in pipeline.around(output).outputs)
     said = panes(pipeline, spark, output)
     fired = said.groupBy("window_start", "window_end").agg(
@@ -82,7 +85,7 @@ def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFram
             else F.lit(None).cast("timestamp_ltz")
         ).alias("closed_at")
     )
-    still = _open_windows(output, ledger)
+    still = open_windows(state_of, output.name, window)
     opened = spark.createDataFrame(still, "window_start bigint, window_end bigint").select(
         F.timestamp_micros("window_start").alias("window_start"), F.timestamp_micros("window_end").alias("window_end")
     )
@@ -96,17 +99,3 @@ def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFram
     final = F.lit(False) if mark is None else end <= F.lit(max(-(2**63), mark - widest))
     state = F.when(final, "final").when(closed, "closed").otherwise("open")
     return both.select("window_start", "window_end", state.alias("state"), "closed_at", final.alias("final"))
-
-
-def _open_windows(output: Output, ledger: Ledger) -> list[tuple[int, int]]:
-    window = output.aggregation.window
-    parts = [part for part in ledger.parts if part.aggregation == ledger.reads.get(output.name, "")]
-    if not isinstance(window, Sliding):
-        return sorted({(part.low, part.high) for part in parts if part.kind == PartKind.SESSIONS})
-    found = set()
-    for part in parts:
-        if part.kind in (PartKind.PARTIAL, PartKind.STANDING):
-            for start in range(window.slice_start(part.low), part.high + 1, window.slice_size):
-                found |= set(window.assign(start))
-    mark = ledger.frontier.watermark
-    return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)

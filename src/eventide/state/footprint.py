@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eventide.model.time import MAX_TIME
 from eventide.state.state import State
 from eventide.state.store import Part
-from eventide.state.windows import OutputWindows, output_windows
+from eventide.state.windows import OutputWindows, output_windows, parts_of
 
 LEFT_OVER = "data that nothing refers to"
 """Of a batch at work, or left by a run that was killed: the next start removes it."""
@@ -68,7 +68,7 @@ def windows_kept(state: State) -> list[WindowsKept]:
 def _kept(state: State, one: OutputWindows, every: list[OutputWindows], sizes: dict[str, int]) -> WindowsKept:
     ledger, mark = state.ledger, state.ledger.frontier.watermark
     aggregation = ledger.reads.get(one.output, "")
-    parts = [part for part in ledger.parts if part.aggregation == aggregation and part.output in ("", one.output)]
+    parts = parts_of(ledger, one.output)
     others = [other for other in every if other is not one and ledger.reads.get(other.output, "") == aggregation]
     closed = mark == MAX_TIME  # the end of the input: nothing is kept for late rows
     return WindowsKept(

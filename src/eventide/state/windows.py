@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from eventide.kernel.columns import END, SLICE, TIME
-from eventide.model.time import MAX_TIME, MIN_TIME, plus
-from eventide.model.window import Session, Sliding, Window
+from eventide.kernel.view import START
+from eventide.model.time import MAX_TIME, MIN_TIME, plus, saturate
+from eventide.model.window import Bounds, Session, Sliding, Window
+from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import Part, PartKind
 from eventide.wording import window_in
@@ -52,10 +54,28 @@ def output_windows(state: State) -> list[OutputWindows]:
     for name, facts in (state.definition or {}).get("outputs", {}).items():
         said = facts.get("aggregation") or (state.definition or {})["settings"]["stream"]["window"]
         window = window_in(said)
-        aggregation = ledger.reads.get(name, "")
-        parts = [part for part in ledger.parts if part.aggregation == aggregation and part.output in ("", name)]
-        found.append(OutputWindows(name, said, window, facts["allowed"], _ends(state, window, parts)))
+        found.append(OutputWindows(name, said, window, facts["allowed"], _ends(state, window, parts_of(ledger, name))))
     return found
+
+
+def parts_of(ledger: Ledger, output: str) -> list[Part]:
+    """The parts that an output is told from."""
+    aggregation = ledger.reads.get(output, "")
+    return [part for part in ledger.parts if part.aggregation == aggregation and part.output in ("", output)]
+
+
+def open_windows(state: State, output: str, window: Window) -> list[Bounds]:
+    """The bounds of an output's windows that W has not closed; those of several keys once."""
+    ledger = state.ledger
+    parts, mark = parts_of(ledger, output), ledger.frontier.watermark
+    if isinstance(window, Session):
+        sessions = [part for part in parts if part.kind == PartKind.SESSIONS]
+        frames = state.store.read(sessions, [START, END]) if sessions else []
+        found = {bounds for frame in frames for bounds in frame.select(START, END).iter_rows()}
+    else:
+        ends = {end for first, last, step in _ends(state, window, parts) for end in range(first, last + 1, step)}
+        found = {(saturate(end - window.size), end) for end in ends}
+    return sorted(bounds for bounds in found if mark is None or bounds[1] > mark)
 
 
 def _ends(state: State, window: Window | None, parts: list[Part]) -> Ends:
@@ -99,4 +119,4 @@ def _on_grid(first: int, last: int, step: int, after: int, upto: int) -> int:
     return max(0, (high - low) // step + 1)
 
 
-__all__ = ["OutputWindows", "output_windows"]
+__all__ = ["OutputWindows", "open_windows", "output_windows", "parts_of"]

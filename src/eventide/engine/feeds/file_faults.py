@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import polars as pl
 import pyarrow as pa
 
-from eventide.engine.feeds.landed import LandedFile
+from eventide.engine.feeds.landed import LandedFile, looked_up
 from eventide.errors import SourceError, SourceUnavailable
 from eventide.redaction import masked
 from eventide.storage.arrow import file_system
@@ -82,7 +82,7 @@ def _change(file: LandedFile) -> str | None:
     if file.size < 0:
         return None
     files, inner = file_system(file.path)
-    size = files.get_file_info(inner).size
+    size = looked_up(files, [inner], file.path)[0].size
     if size is None:
         return "it is gone"
     return None if size == file.size else f"it had {file.size} bytes when it was found and {size} when it was read"

@@ -16,12 +16,12 @@ from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Feed, R
 from eventide.engine.feeds.file_chunks import LaneFiles
 from eventide.engine.feeds.file_faults import UnreadableFile, fault_text, read_whole, refuse_bad_files
 from eventide.engine.feeds.file_rows import columns_after_transforms, faults_of_files, rows_of_files
-from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files
+from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files, looked_up
 from eventide.engine.feeds.links import leading_back, turned_back
 from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl, reads_every_name
 from eventide.engine.spark_notes import Noted, TakenFile
-from eventide.errors import DefinitionError, LossWarning, SourceRefused, StoreError
+from eventide.errors import DefinitionError, LossWarning, SourceRefused, SourceUnavailable, StoreError
 from eventide.kernel.columns import SOURCE
 from eventide.model.event import LaneId
 from eventide.redaction import warn_of
@@ -119,7 +119,18 @@ class FileFeed(Feed):
 
     def listed(self) -> list[LandedFile]:
         """What has landed by now, oldest first."""
-        return self._by_one_name(list_files(self.source.path, self.source.format, self.source.lane, plain=self.plain_names))
+        found = list_files(self.source.path, self.source.format, self.source.lane, plain=self.plain_names)
+        if not found:
+            self._refuse_gone()
+        return self._by_one_name(found)
+
+    def _refuse_gone(self) -> None:
+        """Without its directory a source is not one of which everything was read, nor are its files gone one by one."""
+        if is_local(self.source.path) and not os.path.isdir(local_path(self.source.path)):
+            raise SourceUnavailable(
+                f"source {self.source.name!r} reads {os.path.abspath(local_path(self.source.path))}, and that directory is not there any more "
+                "(unmounted, or renamed). Nothing of this batch was delivered. Put it back, and run again."
+            )
 
     def _by_one_name(self, files: list[LandedFile]) -> list[LandedFile]:
         """Without those that a link back to a directory above it shows once more; where it stood before the run, the run was refused."""
@@ -188,7 +199,9 @@ class FileFeed(Feed):
         return files if self.in_worker else faults_of_files(spark, self, files)
 
     def refuse_bad(self, files: list[LandedFile]) -> None:
-        """As `on_bad_file` says."""
+        """As `on_bad_file` says; where the whole directory has gone, no file is to blame."""
+        if any(file.fault is not None for file in files):
+            self._refuse_gone()
         if self.source.on_bad_file == "stop":
             refuse_bad_files(self.source.name, files)
 
@@ -200,7 +213,7 @@ class FileFeed(Feed):
         """Files as they are now, looked at together: in an object store each is a request."""
         if not self.openable:
             return [replace(file, fault="it is empty, or gone") for file in taken]
-        found = file_system(self.source.path)[0].get_file_info([file_system(file.path)[1] for file in taken])
+        found = looked_up(file_system(self.source.path)[0], [file_system(file.path)[1] for file in taken], self.source.path)
         return [_as_found(file, info) for file, info in zip(taken, found, strict=True)]
 
     def reach(self, ledger: Ledger, noted: Noted, read: list[LandedFile], clock: int) -> Reach:

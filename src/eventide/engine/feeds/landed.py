@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 import pyarrow.fs as pafs
 
-from eventide.errors import StoreError
+from eventide.errors import SourceUnavailable, StoreError
 from eventide.model.event import LaneId
 from eventide.model.time import saturate
+from eventide.redaction import masked
 from eventide.sources.filenames import is_read
 from eventide.storage.address import is_local, scheme_of
 from eventide.storage.arrow import file_system
@@ -46,13 +47,24 @@ def list_files(root: str, form: str, lane: str, *, plain: bool = False) -> list[
     files, base = file_system(root)
     scheme = "" if is_local(root) else f"{scheme_of(root)}://"
     found = []
-    for info in files.get_file_info(pafs.FileSelector(base, recursive=True, allow_not_found=True)):
+    for info in looked_up(files, pafs.FileSelector(base, recursive=True, allow_not_found=True), root):
         path = _path(info)
         if info.type == pafs.FileType.File and is_read(path[len(base) :].lstrip("/"), form):
             milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
             file = LandedFile(f"{scheme}{path}", saturate(milliseconds * 1_000), lane_of(path, base, lane), info.size)
             found.append(_unnamed(file) if not _is_text(path) else _foreign(file) if plain and not path.isascii() else file)
     return in_order(_in_known_lanes(found))
+
+
+def looked_up(files: pafs.FileSystem, what: pafs.FileSelector | list[str], place: str) -> list[pafs.FileInfo]:
+    """What is there now; where that cannot be seen (no rights, no answer) the run stops, for nobody can tell what it would miss."""
+    try:
+        return list(files.get_file_info(what))
+    except OSError as error:
+        raise SourceUnavailable(
+            f"{masked(place)} cannot be looked at now, so that nobody knows which files are there: {error}. Nothing was taken for read: mend that, and "
+            "run again."
+        ) from error
 
 
 def in_order(files: Iterable[LandedFile]) -> list[LandedFile]:

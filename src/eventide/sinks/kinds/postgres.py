@@ -177,6 +177,10 @@ class PostgresDatabase(Database):
             return SinkRefused(f"{where}: {said}") if permanent else SinkUnavailable(f"{where}: {said}")
         if state and state.startswith(TRANSIENT):
             return SinkUnavailable(f"{where}: {said} (SQLSTATE {state}); the transaction was rolled back, nothing was applied")
+        if state == "22P05" or (state == "22021" and "0x00" in said):
+            place = getattr(getattr(cause, "diag", None), "context", None)
+            said = f"{said}{f' ({masked(place)})' if place else ''}. It keeps no zero byte in a text: take it out in a .map(…) of the source and run again"
+            return SinkRefused(f"{where}: {said}; nothing of this delivery was applied")
         return SinkRefused(f"{where}: {said}" + (f" (SQLSTATE {state})" if state else ""))
 
 
