@@ -15,6 +15,7 @@ COMMANDS = {
     "late": "Show the rows that came too late and were kept.",
     "lateness": "Show what a pipeline has measured of its lateness.",
     "migrate": "A breaking change of a schema without a flag day.",
+    "plan": "Say what a changed definition would do to its state.",
     "reconcile": "Close the books of an output, and explain every difference.",
     "registry": "Serve schemas, and look after them.",
     "run": "Run the pipeline that a file defines.",

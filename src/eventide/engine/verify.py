@@ -68,7 +68,7 @@ def verify(pipeline: Pipeline, cuts: int, seed: int, tell: Callable[[str], None]
     ]
     tell(f"{found.rows:,} rows in one batch")
     first = _cut(asking, ONE_BATCH, found)
-    truth = {output.name: _standing(first.results[output.name]) for output in pipeline.outputs}
+    truth = {output.name: standing(first.results[output.name]) for output in pipeline.outputs}
     found.digest = hashlib.sha256(json.dumps(truth, sort_keys=True, default=str).encode()).hexdigest()
     for number in range(1, cuts + 1):
         tell(f"cut {number} of {cuts}")
@@ -105,7 +105,7 @@ def _between(
             return Difference(output.name, sides, "", f"whether {'/'.join(map(str, row[:3]))} is a late row", kept)
         if _spread(output):
             continue
-        difference = _first(output, sides, truth[output.name], _standing(other.results[output.name]), first.shapes[output.name])
+        difference = _first(output, sides, truth[output.name], standing(other.results[output.name]), first.shapes[output.name])
         if difference is not None:
             return difference
         found.compared.append({"output": output.name, "with": name, "results": len(truth[output.name])})
@@ -130,7 +130,7 @@ def _against_what_stands(
     since = state.ledger.joined_at.get(output.name)
     final = {w: v for w, v in truth.items() if _counts(v, until, since)}
     live = Results(state.store, tuple(state.panes(output.name)), shape)
-    said = _standing(live)
+    said = standing(live)
     sides: list[tuple[str, Standing, Standing]] = [("what the state said", final, said)]
     waiting = output.name in {*(state.definition or {}).get("withheld", [])} - {*state.ledger.settled}
     if isinstance(output.sink, ReadableSink) and not waiting and output.accumulation != DISCARDING:
@@ -174,7 +174,7 @@ def _sketched(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
             yield output.name, ", ".join(names)
 
 
-def _standing(results: Results) -> Standing:
+def standing(results: Results) -> Standing:
     """Inserts by window_id: the window's end, then the values; deltas put together."""
     tables, shape = [pa.Table.from_batches([batch]) for batch in results.inserts()], results.shape
     frame = pl.from_arrow(pa.concat_tables(tables)) if tables else pl.DataFrame()
@@ -192,17 +192,24 @@ def _standing(results: Results) -> Standing:
     return {row[0]: row[1:] for row in rows}
 
 
-def _first(output: Output, sides: tuple[str, str], mine: Standing, theirs: Standing, shape: PaneShape) -> Difference | None:
+def differences(
+    output: Output, sides: tuple[str, str], mine: Standing, theirs: Standing, shape: PaneShape
+) -> Iterator[Difference]:
+    """What is not the same on two sides, by the ends of the windows: of each window the first column that differs."""
     names = ("", *shape.value_names)
     sketched = {name for name, what in output.aggregation.aggregates if KINDS[what.kind].approximate}
-    every = sorted({*mine, *theirs}, key=lambda w: ((mine.get(w) or theirs[w])[0], w))
-    for window in every:
+    for window in sorted({*mine, *theirs}, key=lambda w: ((mine.get(w) or theirs[w])[0], w)):
         if window not in mine or window not in theirs:
-            return Difference(output.name, sides, window, "", (mine.get(window), theirs.get(window)))
+            yield Difference(output.name, sides, window, "", (mine.get(window), theirs.get(window)))
+            continue
         for name, one, other in zip(names, mine[window], theirs[window], strict=True):
             if name and name not in sketched and not alike(one, other):
-                return Difference(output.name, sides, window, name, (one, other))
-    return None
+                yield Difference(output.name, sides, window, name, (one, other))
+                break
+
+
+def _first(output: Output, sides: tuple[str, str], mine: Standing, theirs: Standing, shape: PaneShape) -> Difference | None:
+    return next(differences(output, sides, mine, theirs, shape), None)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -220,4 +227,4 @@ def alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-__all__ = ["Certificate", "Difference", "verify"]
+__all__ = ["Certificate", "Difference", "differences", "standing", "verify"]
