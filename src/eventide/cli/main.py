@@ -12,6 +12,8 @@ from eventide.cli.faults import telling, warning_once
 COMMANDS = {
     "dead": "Show the records that could not be read, and why.",
     "demo": "An hour of payments with late data through a real pipeline.",
+    "doctor": "Look whether a pipeline could run here.",
+    "init": "Write a pipeline file to start from.",
     "late": "Show the rows that came too late and were kept.",
     "lateness": "Show what a pipeline has measured of its lateness.",
     "migrate": "A breaking change of a schema without a flag day.",
