@@ -12,6 +12,7 @@ from eventide.engine.verify import Difference, differences, standing
 from eventide.engine.why import Asking
 from eventide.model.time import MAX_TIME, plus
 from eventide.state.results import Results
+from eventide.state.retention import refuse_removed
 from eventide.state.state import State
 from eventide.state.windows import output_windows
 from eventide.storage.scratch import scratch
@@ -64,6 +65,7 @@ def planned(pipeline: Pipeline) -> Planned:
 def changed_results(pipeline: Pipeline) -> Changed:
     """The archive through the definition as it is now, against what the state says of windows that are final under both."""
     asking, found = Asking.open(pipeline), Changed()
+    refuse_removed(asking.state, "a comparison with them")
     made, state = recut(asking.archive, scratch("plan"), ONE_BATCH), asking.state
     mark, known = state.ledger.frontier.watermark, (state.definition or {})["outputs"]
     for output in pipeline.outputs:

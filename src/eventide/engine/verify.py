@@ -24,6 +24,7 @@ from eventide.model.window import Session
 from eventide.sinks.base import ReadableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.results import Results
+from eventide.state.retention import removed_upto
 from eventide.storage.scratch import scratch
 
 BILLIONTH = 1e-9
@@ -129,15 +130,18 @@ def _against_what_stands(
     until = None if mark == MAX_TIME else plus(plus(mark, -output.late.allowed), -reach - (1 if reach else 0))
     since = state.ledger.joined_at.get(output.name)
     final = {w: v for w, v in truth.items() if _counts(v, until, since)}
-    live = Results(state.store, tuple(state.panes(output.name)), shape)
-    said = standing(live)
-    sides: list[tuple[str, Standing, Standing]] = [("what the state said", final, said)]
+    sides: list[tuple[str, Standing, Standing]] = []
+    if removed_upto(state) < 0:
+        said = standing(Results(state.store, tuple(state.panes(output.name)), shape))
+        sides.append(("what the state said", final, said))
+    else:
+        found.left_out.append(f"{output.name}: what the state said, of which keep=… has removed the oldest files")
     waiting = output.name in {*(state.definition or {}).get("withheld", [])} - {*state.ledger.settled}
     if isinstance(output.sink, ReadableSink) and not waiting and output.accumulation != DISCARDING:
         held = output.sink.stands(output.name, shape, state.generation)
         sides.append(("its sink", _as_stored(output.sink, final, shape), held))
     elif output.sink is not None:
-        found.left_out.append(f"{output.name}: its sink was not asked what it holds; what the state handed to it was compared")
+        found.left_out.append(f"{output.name}: its sink was not asked what it holds, only the state what it handed to it")
     for name, mine, theirs in sides:
         known = {w: v for w, v in theirs.items() if _counts(v, until, since)}
         difference = _first(output, ("the archive", name), mine, known, shape)
