@@ -10,6 +10,7 @@ from eventide import __version__
 from eventide.cli.faults import telling, warning_once
 
 COMMANDS = {
+    "completion": "Print what a shell needs to complete commands.",
     "dead": "Show the records that could not be read, and why.",
     "demo": "An hour of payments with late data through a real pipeline.",
     "doctor": "Look whether a pipeline could run here.",
