@@ -112,3 +112,12 @@ def test_an_archive_that_lacks_rows_is_told(file: Path, tmp_path: Path) -> None:
     ran(part, [{"a": [0, 1]}], [100])
     part.write_text(part.read_text().replace("buckets=2", f"buckets=2, archive={str(tmp_path / 'archive')!r}"))
     assert "holds nothing yet" in refused("why", str(part), "rows/a/0")
+
+
+def test_a_definition_that_the_state_was_not_made_by_is_not_answered_for(file: Path) -> None:
+    other = file.parent / "other.py"
+    other.write_text(file.read_text().replace('tumbling("1 minute")', 'tumbling("2 minutes")'))
+    assert "was made by" in refused("why", str(other), "rows/a/0") and "eventide plan" in refused("verify", str(other))
+    other.write_text(file.read_text().replace('bounded("0 s")', 'bounded("1 s")'))
+    _, [row] = asked(other, "rows/a/0")
+    assert ["watermark of source 'rows' was" in note for note in row["notes"]] == [True]

@@ -64,7 +64,7 @@ def planned(pipeline: Pipeline) -> Planned:
 
 def changed_results(pipeline: Pipeline) -> Changed:
     """The archive through the definition as it is now, against what the state says of windows that are final under both."""
-    asking, found = Asking.open(pipeline), Changed()
+    asking, found = Asking.open(pipeline, changed=True), Changed()
     refuse_removed(asking.state, "a comparison with them")
     made, state = recut(asking.archive, scratch("plan"), ONE_BATCH), asking.state
     mark, known = state.ledger.frontier.watermark, (state.definition or {})["outputs"]
