@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from click.testing import CliRunner
 from stated import at, defined, ran
 
 from eventide.cli import main
+from eventide.cli.loading import load
+from eventide.engine.answers import of_row
+from eventide.engine.why import Asking
 
 
 def asked(file: Path, what: str, *more: str) -> tuple[int, Any]:
@@ -112,3 +117,58 @@ def test_an_archive_that_lacks_rows_is_told(file: Path, tmp_path: Path) -> None:
     ran(part, [{"a": [0, 1]}], [100])
     part.write_text(part.read_text().replace("buckets=2", f"buckets=2, archive={str(tmp_path / 'archive')!r}"))
     assert "holds nothing yet" in refused("why", str(part), "rows/a/0")
+
+
+EVERY_KIND = """
+import eventide as ev
+
+rows = ev.files("rows", {landing!r}, event_time="ts", arrival="at", lane="directory", watermark=ev.bounded("5 s"), idle_after="10 minutes"){dedupe}
+minutes = rows.window(ev.sliding("1 minute", "20 seconds"), by="bank").agg(total=ev.sum("paise"))
+visits = rows.window(ev.session("20 s"), by="bank").agg(n=ev.count())
+pipeline = ev.Pipeline("p", minutes.to("quick", late=ev.drop()), minutes.to("patient", late=ev.retract("2 minutes", refused=ev.divert())),
+                       visits.to("visits", late=ev.retract("1 minute")), state={state!r}, archive={archive!r}, buckets=2)
+"""
+
+
+@pytest.mark.parametrize("dedupe", ["", '.dedupe("paise", "bank", within="5 minutes")'])
+def test_the_fates_of_all_rows_are_what_the_run_has_counted(tmp_path: Path, dedupe: str) -> None:
+    made, chance = defined(tmp_path), random.Random(5)
+    places = {name: str(tmp_path / name) for name in ("landing", "state", "archive")}
+    made.write_text(EVERY_KIND.format(**places, dedupe=dedupe))
+    batches = [
+        {lane: [max(0, 150 * n - chance.choice([0, 3, 30, 90, 300])) for _ in range(chance.randint(0, 3))] for lane in "ab"}
+        for n in range(1, 4)
+    ]
+    ran(
+        made,
+        [{"a": [0], "b": [0]}, *({k: v for k, v in b.items() if v} for b in batches), {"a": [9000], "b": [9000, 5]}],
+        [300, *(400 + 150 * n for n in range(3)), 4000],
+    )
+    asking = Asking.open(load(str(made)))
+    positions = [
+        (a, *lane, o)
+        for lane in asking.archive.files
+        for rows in asking.archive.rows(lane)
+        for a, o in rows.select("__arrival", "__offset").iter_rows()
+    ]
+    counted: Counter[str] = Counter()
+    for answer in (of_row(asking, position) for position in positions if not asking.waits(position)):
+        counted[answer["fate"]] += 1
+        counted.update(f"{one['output']} rows_{one['verdict']}" for one in answer["outputs"])
+    ledger = asking.state.ledger
+    assert counted["duplicate"] == ledger.rows["duplicates"] and (counted["duplicate"] > 0) == bool(dedupe)
+    for output, counts in ledger.outputs.items():
+        assert {v: counted[f"{output} {v}"] for v in KINDS} == {v: counts[v] for v in KINDS}, output
+    assert counted["quick rows_refused"]
+
+
+KINDS = ("rows_on_time", "rows_admitted", "rows_refused")
+
+
+def test_a_definition_that_the_state_was_not_made_by_is_not_answered_for(file: Path) -> None:
+    other = file.parent / "other.py"
+    other.write_text(file.read_text().replace('tumbling("1 minute")', 'tumbling("2 minutes")'))
+    assert "was made by" in refused("why", str(other), "rows/a/0") and "eventide plan" in refused("verify", str(other))
+    other.write_text(file.read_text().replace('bounded("0 s")', 'bounded("1 s")'))
+    _, [row] = asked(other, "rows/a/0")
+    assert ["watermark of source 'rows' was" in note for note in row["notes"]] == [True]

@@ -10,12 +10,16 @@ from eventide import __version__
 from eventide.cli.faults import telling, warning_once
 
 COMMANDS = {
+    "completion": "Print what a shell needs to complete commands.",
     "dashboard": "One page about pipelines, from their states.",
     "dead": "Show the records that could not be read, and why.",
     "demo": "An hour of payments with late data through a real pipeline.",
+    "doctor": "Look whether a pipeline could run here.",
+    "init": "Write a pipeline file to start from.",
     "late": "Show the rows that came too late and were kept.",
     "lateness": "Show what a pipeline has measured of its lateness.",
     "migrate": "A breaking change of a schema without a flag day.",
+    "plan": "Say what a changed definition would do to its state.",
     "reconcile": "Close the books of an output, and explain every difference.",
     "registry": "Serve schemas, and look after them.",
     "run": "Run the pipeline that a file defines.",

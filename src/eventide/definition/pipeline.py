@@ -11,7 +11,7 @@ from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.errors import DefinitionError, LossWarning
 from eventide.model.plan import OutputPlan, Plan, SourcePlan
-from eventide.model.time import show_duration
+from eventide.model.time import Duration, duration, show_duration
 from eventide.model.view import WHOLE
 from eventide.redaction import warn_of
 from eventide.sinks.base import Sink
@@ -29,6 +29,7 @@ class Settings(TypedDict, total=False):
     dead_letter_sink: Sink | None
     archive: str | None
     archive_format: str
+    keep: Duration | None
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Pipeline:
     """Columns by which lateness is measured while it runs; empty: only by source and lane; None: not at all."""
     audits: tuple[Audit, ...] = ()
     """Outputs that take the events themselves."""
+    keep: Duration | None = None
+    """For how long the state keeps panes, late rows, dead letters and events as tables for people; None: for ever."""
 
     def __post_init__(self) -> None:
         if not self.name or "/" in self.name:
@@ -81,6 +84,8 @@ class Pipeline:
             raise DefinitionError(f"buckets is {self.buckets}; it must be 1 or more.")
         if self.archive_format not in ("parquet", "delta"):
             raise DefinitionError(f'archive_format is {self.archive_format!r}; it must be "parquet" or "delta".')
+        if self.keep is not None:
+            duration(self.keep, what="keep")
         if self.measure:
             self.stream.refuse_unknown(self.measure, "measure")
 
@@ -116,6 +121,11 @@ class Pipeline:
             raise DefinitionError(
                 f"pipeline {self.name!r} gives the pairs of a join, which have no windows, and {what} is done window by window."
             )
+
+    @property
+    def keeps_for(self) -> int | None:
+        """`keep` in microseconds."""
+        return None if self.keep is None else duration(self.keep, what="keep")
 
     @property
     def stream(self) -> Stream:

@@ -21,6 +21,7 @@ from eventide.model.reference import worst_of
 from eventide.model.time import MAX_TIME, plus
 from eventide.model.window import Bounds, Session
 from eventide.sinks.shape import named_aside
+from eventide.state.retention import removed_upto
 
 PANE = ("window_id", "window_start", "window_end", "sequence", "op", "timing", "generation", "emitted_at")
 MOST = 20
@@ -188,8 +189,10 @@ def _lane(asking: Asking, lane: tuple[int, str] | None) -> str | None:
 
 def _notes(asking: Asking, batch: int) -> list[str]:
     """What stands between the archive's answer, which goes by the definition as it is now, and what was said then."""
+    upto = removed_upto(asking.state)
+    gone = [] if upto < 0 else [f"what was said in batches up to {upto} is not here any more: keep=… has removed it."]
     changes = [c for c in asking.changes if c["after_batch"] >= batch]
-    return [
+    return gone + [
         f"{c['setting']} was {c['from']} up to batch {c['after_batch']}, and is {c['to']} now: rows up to there were judged by the older one."
         for c in changes
     ]

@@ -122,23 +122,13 @@ def compared(
     """What the state keeps, what has changed since, and which outputs left; or a refusal. Nobody is told."""
     if stored is None:
         return mine
-    changes = _changes(stored["settings"], mine["settings"])
-    wrong = [
-        *_of_names(stored, mine),
-        *(_refusal(label, was, now, rule) for label, was, now, rule in changes if rule.change != FREE),
-        *_of_kept_facts(stored, mine),
-        *_of_outputs(stored, mine),
-        *_of_aggregations(stored, mine),
-        *_of_waiting(stored, mine, waiting),
-    ]
+    wrong = obstacles(stored, mine, waiting)
     if wrong:
         raise DefinitionChanged(
             f"pipeline {mine['pipeline']!r} no longer fits the state in {state}. {' '.join(wrong)} Nothing was changed or delivered. Put it "
             f"back as it was, or {START_OVER}"
         )
-    told = [
-        {"after_batch": batch, "setting": label, "from": was, "to": now, "why": rule.why} for label, was, now, rule in changes
-    ]
+    told = free_changes(stored, mine, batch)
     gone = {name: batch for name in stored["outputs"] if name not in mine["outputs"]}
     return {
         **mine,
@@ -147,6 +137,28 @@ def compared(
         "left": {**stored["left"], **gone},
         "changes": stored["changes"] + told,
     }
+
+
+def obstacles(stored: dict[str, Any], mine: dict[str, Any], waiting: int = 0) -> list[str]:
+    """All that the state cannot follow, each with why."""
+    changes = _changes(stored["settings"], mine["settings"])
+    return [
+        *_of_names(stored, mine),
+        *(_refusal(label, was, now, rule) for label, was, now, rule in changes if rule.change != FREE),
+        *_of_kept_facts(stored, mine),
+        *_of_outputs(stored, mine),
+        *_of_aggregations(stored, mine),
+        *_of_waiting(stored, mine, waiting),
+    ]
+
+
+def free_changes(stored: dict[str, Any], mine: dict[str, Any], batch: int = -1) -> list[dict[str, Any]]:
+    """All that may change on the state, as it is noted there."""
+    return [
+        {"after_batch": batch, "setting": label, "from": was, "to": now, "why": rule.why}
+        for label, was, now, rule in _changes(stored["settings"], mine["settings"])
+        if rule.change == FREE
+    ]
 
 
 def _changes(stored: dict[str, dict[str, str]], mine: dict[str, dict[str, str]]) -> list[tuple[str, str, str, Rule]]:

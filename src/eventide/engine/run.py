@@ -16,7 +16,7 @@ from eventide.engine.batch.deliver import Deliverer, Taken, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
-from eventide.engine.batch.rows import placed_rows
+from eventide.engine.batch.rows import AUDIT, placed_rows
 from eventide.engine.batch.runner import SparkRunner
 from eventide.engine.batch.tracing import Stages, Tracer
 from eventide.engine.bound import bound
@@ -59,6 +59,7 @@ from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
 from eventide.state.records import proven_files
+from eventide.state.retention import Retention, retire
 from eventide.state.store import Store
 from eventide.state.trace import compact
 
@@ -134,6 +135,7 @@ class Run:
         self.held: dict[LaneId, str] = {}
         self.holds = Holds.from_json((last or {}).get("holds"))
         self.tracer = Tracer(self.store, self.ledger)
+        self.retention = Retention.from_json((last or {}).get("kept"))
         self._settle_witnesses()
         self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
@@ -273,10 +275,13 @@ class Run:
         self.lease.check()
         holds = Holds.of(result.ledger.frontier, beginning.clock, self.held, self.holds)
         self.tracer.note(result, beginning.clock, holds, stages, taken, accounts)
-        self.journal.commit(result.ledger, {"clock": beginning.clock, "drained": beginning.drain, "holds": holds.to_json()})
+        kept = self.retention.after(number, beginning.clock, self.pipeline.keeps_for)
+        facts = {"clock": beginning.clock, "drained": beginning.drain, "holds": holds.to_json(), "kept": kept.to_json()}
+        self.journal.commit(result.ledger, facts)
         self.hook("commit")
         self.ledger, self.last_clock, self.holds = result.ledger, beginning.clock, holds
         self._evict(result)
+        self._retire(kept)
         self.hook("evict")
         self._clear_leftovers()
         self.journal.tidy(number)
@@ -370,6 +375,17 @@ class Run:
         live = {p.path.rpartition("/")[0] for p in result.ledger.parts}
         empty = {path.rpartition("/")[0] for path in result.garbage} - live
         self.store.evict(result.garbage, empty, lambda: self.hook("evicting"))
+
+    def _retire(self, kept: Retention) -> None:
+        """Remove what people had their time to read; not panes by which results are yet to be taken back, here or by a later generation."""
+        if kept.removed > self.retention.removed:
+            ledger, sinks = self.ledger, {o.name: o.sink for o in self.pipeline.outputs if o.sink is not None}
+            coming = {
+                name for name in sinks if self.succession is not None and name not in {*ledger.settled, *ledger.joined_at}
+            }
+            spared = {name for name, sink in sinks.items() if not isinstance(sink, TableSink)} | coming
+            retire(self.store, kept.removed, ("dead", AUDIT), spared)
+        self.retention = kept
 
     def _clear_leftovers(self) -> None:
         """What runs before this one have left of the batches that are committed now: once, and not before a commit of our own."""

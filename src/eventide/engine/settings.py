@@ -14,7 +14,7 @@ from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.model.policy import LatePolicy
-from eventide.model.time import span
+from eventide.model.time import duration, span
 from eventide.model.view import WHOLE
 from eventide.redaction import masked
 from eventide.sources.delta import DeltaRows
@@ -97,6 +97,12 @@ RULES: dict[type, dict[str, Rule]] = {
         "archive": Rule(FREE, "what arrives from now on is kept there", lambda path: "None" if path is None else place(path)),
         "archive_format": Rule(FREE, "what arrives from now on is kept so"),
         "measure": Rule(FREE, "what arrives from now on is measured so"),
+        "keep": Rule(
+            FREE,
+            "files that are older are removed by the new span from now on",
+            lambda keep: span(keep and duration(keep)),
+            "None",
+        ),
         "audits": Rule(FREE, "events that are read from now on go there; what was delivered before stays where it is", UNSEEN),
     },
     Output: {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -14,7 +14,8 @@ from eventide.engine.changes import (
     describe_definition,
     digest,
     finished,
-    new_changes,
+    free_changes,
+    obstacles,
     refuse_older,
     refuse_unfinished,
 )
@@ -41,6 +42,8 @@ class Trial:
     """Outputs that begin with the next batch."""
     leaving: tuple[str, ...] = ()
     """Outputs that end with the last batch, and do not come back under their names."""
+    obstacles: tuple[str, ...] = ()
+    """What the state cannot follow, each with why: it needs a new generation."""
     refused: str | None = None
     """Why a run would stop before its first batch, with the next command."""
 
@@ -79,16 +82,23 @@ def _against(pipeline: Pipeline, state: State, kinds: dict[str, pl.DataType] | N
     if kinds is None:
         mine["columns"] = stored["columns"]
     ledger = state.committed or Ledger()
-    facts = compared(stored, mine, state.path, ledger.batch, ledger.waiting)
-    _refuse_ended(state, ledger.batch, digest(facts))
-    return Trial(
+    found = Trial(
         kinds is not None,
         ledger.batch,
         state.generation,
-        tuple(new_changes(stored, facts)),
+        tuple(free_changes(stored, mine, ledger.batch)),
         tuple(name for name in mine["outputs"] if name not in stored["outputs"]),
         tuple(name for name in stored["outputs"] if name not in mine["outputs"]),
+        tuple(obstacles(stored, mine, ledger.waiting)),
     )
+    try:
+        facts = compared(stored, mine, state.path, ledger.batch, ledger.waiting)
+        _refuse_ended(state, ledger.batch, digest(facts))
+    except StoreUnavailable:
+        raise
+    except EventideError as error:
+        return replace(found, refused=str(error))
+    return found
 
 
 def _refuse_ended(state: State, batch: int, definition: str) -> None:

@@ -24,6 +24,7 @@ from eventide.model.window import Session
 from eventide.sinks.base import ReadableSink
 from eventide.sinks.shape import PaneShape
 from eventide.state.results import Results
+from eventide.state.retention import removed_upto
 from eventide.storage.scratch import scratch
 
 BILLIONTH = 1e-9
@@ -68,7 +69,7 @@ def verify(pipeline: Pipeline, cuts: int, seed: int, tell: Callable[[str], None]
     ]
     tell(f"{found.rows:,} rows in one batch")
     first = _cut(asking, ONE_BATCH, found)
-    truth = {output.name: _standing(first.results[output.name]) for output in pipeline.outputs}
+    truth = {output.name: standing(first.results[output.name]) for output in pipeline.outputs}
     found.digest = hashlib.sha256(json.dumps(truth, sort_keys=True, default=str).encode()).hexdigest()
     for number in range(1, cuts + 1):
         tell(f"cut {number} of {cuts}")
@@ -105,7 +106,7 @@ def _between(
             return Difference(output.name, sides, "", f"whether {'/'.join(map(str, row[:3]))} is a late row", kept)
         if _spread(output):
             continue
-        difference = _first(output, sides, truth[output.name], _standing(other.results[output.name]), first.shapes[output.name])
+        difference = _first(output, sides, truth[output.name], standing(other.results[output.name]), first.shapes[output.name])
         if difference is not None:
             return difference
         found.compared.append({"output": output.name, "with": name, "results": len(truth[output.name])})
@@ -129,15 +130,18 @@ def _against_what_stands(
     until = None if mark == MAX_TIME else plus(plus(mark, -output.late.allowed), -reach - (1 if reach else 0))
     since = state.ledger.joined_at.get(output.name)
     final = {w: v for w, v in truth.items() if _counts(v, until, since)}
-    live = Results(state.store, tuple(state.panes(output.name)), shape)
-    said = _standing(live)
-    sides: list[tuple[str, Standing, Standing]] = [("what the state said", final, said)]
+    sides: list[tuple[str, Standing, Standing]] = []
+    if removed_upto(state) < 0:
+        said = standing(Results(state.store, tuple(state.panes(output.name)), shape))
+        sides.append(("what the state said", final, said))
+    else:
+        found.left_out.append(f"{output.name}: what the state said, of which keep=… has removed the oldest files")
     waiting = output.name in {*(state.definition or {}).get("withheld", [])} - {*state.ledger.settled}
     if isinstance(output.sink, ReadableSink) and not waiting and output.accumulation != DISCARDING:
         held = output.sink.stands(output.name, shape, state.generation)
         sides.append(("its sink", _as_stored(output.sink, final, shape), held))
     elif output.sink is not None:
-        found.left_out.append(f"{output.name}: its sink was not asked what it holds; what the state handed to it was compared")
+        found.left_out.append(f"{output.name}: its sink was not asked what it holds, only the state what it handed to it")
     for name, mine, theirs in sides:
         known = {w: v for w, v in theirs.items() if _counts(v, until, since)}
         difference = _first(output, ("the archive", name), mine, known, shape)
@@ -174,7 +178,7 @@ def _sketched(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
             yield output.name, ", ".join(names)
 
 
-def _standing(results: Results) -> Standing:
+def standing(results: Results) -> Standing:
     """Inserts by window_id: the window's end, then the values; deltas put together."""
     tables, shape = [pa.Table.from_batches([batch]) for batch in results.inserts()], results.shape
     frame = pl.from_arrow(pa.concat_tables(tables)) if tables else pl.DataFrame()
@@ -192,17 +196,24 @@ def _standing(results: Results) -> Standing:
     return {row[0]: row[1:] for row in rows}
 
 
-def _first(output: Output, sides: tuple[str, str], mine: Standing, theirs: Standing, shape: PaneShape) -> Difference | None:
+def differences(
+    output: Output, sides: tuple[str, str], mine: Standing, theirs: Standing, shape: PaneShape
+) -> Iterator[Difference]:
+    """What is not the same on two sides, by the ends of the windows: of each window the first column that differs."""
     names = ("", *shape.value_names)
     sketched = {name for name, what in output.aggregation.aggregates if KINDS[what.kind].approximate}
-    every = sorted({*mine, *theirs}, key=lambda w: ((mine.get(w) or theirs[w])[0], w))
-    for window in every:
+    for window in sorted({*mine, *theirs}, key=lambda w: ((mine.get(w) or theirs[w])[0], w)):
         if window not in mine or window not in theirs:
-            return Difference(output.name, sides, window, "", (mine.get(window), theirs.get(window)))
+            yield Difference(output.name, sides, window, "", (mine.get(window), theirs.get(window)))
+            continue
         for name, one, other in zip(names, mine[window], theirs[window], strict=True):
             if name and name not in sketched and not alike(one, other):
-                return Difference(output.name, sides, window, name, (one, other))
-    return None
+                yield Difference(output.name, sides, window, name, (one, other))
+                break
+
+
+def _first(output: Output, sides: tuple[str, str], mine: Standing, theirs: Standing, shape: PaneShape) -> Difference | None:
+    return next(differences(output, sides, mine, theirs, shape), None)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -220,4 +231,4 @@ def alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-__all__ = ["Certificate", "Difference", "verify"]
+__all__ = ["Certificate", "Difference", "differences", "standing", "verify"]

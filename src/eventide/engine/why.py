@@ -14,6 +14,7 @@ from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.archived_lanes import ArchivedLanes
+from eventide.engine.changes import describe_definition, free_changes, obstacles
 from eventide.errors import DefinitionError
 from eventide.kernel.clock import AFTER, BEFORE, LaneClock
 from eventide.kernel.columns import ARRIVAL, DEAD, LANE, MARKER, OFFSET, SOURCE, TIME, swept_between
@@ -54,19 +55,25 @@ class Asking:
     pipeline: Pipeline
     state: State
     archive: ArchivedLanes
+    pending: tuple[dict[str, Any], ...] = ()
+    """What has been changed in the file since, and no run has taken up yet."""
 
     @classmethod
-    def open(cls, pipeline: Pipeline) -> Asking:
-        """The archive must hold every row that the run has read: W hangs on all of them."""
+    def open(cls, pipeline: Pipeline, *, changed: bool = False) -> Asking:
+        """The archive must hold every row that the run has read: W hangs on all of them.
+
+        The definition must be one that the state could go on under, unless a `changed` one is what is asked about.
+        """
         state = State.of(pipeline)
-        ledger, archive = state.ledger, ArchivedLanes.open(pipeline)
+        ledger, pending = state.ledger, () if changed else _pending(pipeline, state)
+        archive = ArchivedLanes.open(pipeline)
         held = archive.count()
         if held < ledger.rows["in"]:
             raise NotAnswered(
                 f"the archive {pipeline.archive} holds {held:,} of the {ledger.rows['in']:,} rows that the run has read (it was added later, or files "
                 "were removed), and W hangs on all of them. To have all of them archived: eventide run FILE --start-over, while the sources still hold them."
             )
-        return cls(pipeline, state, archive)
+        return cls(pipeline, state, archive, pending)
 
     def at(self, place: str) -> Position:
         """The position of the row that is named source/lane/offset, as late rows and dead letters name it."""
@@ -88,8 +95,10 @@ class Asking:
 
     def holding(self, column: str, value: str, most: int) -> list[Position]:
         """The rows in whose column a value stands, as text; at most so many."""
-        if column not in self.archive.kinds:
-            raise NotAnswered(f"no row has a column {column!r}. The archive has {', '.join(self.archive.users)}.")
+        if self.archive.kinds[column].is_nested():
+            raise NotAnswered(
+                f"the column {column!r} holds nested values, which have no one text. Name a column with plain ones, or source/lane/offset."
+            )
         found: list[Position] = []
         for lane in sorted(self.archive.files):
             for _, rows in self._clocked(lane, (column,)):
@@ -149,7 +158,7 @@ class Asking:
     def changes(self) -> list[dict[str, Any]]:
         """What was changed of the definition while the state ran: rows up to there were judged by the older setting."""
         noted: list[dict[str, Any]] = (self.state.definition or {}).get("changes", [])
-        return noted
+        return [*noted, *self.pending]
 
     @property
     def holder(self) -> LaneId | None:
@@ -286,6 +295,19 @@ class Read:
     def _side(self, source: int) -> Any:
         assert self.join is not None, "asked of joins alone"
         return self.join.left if source in self.join.sides()[0] else self.join.right
+
+
+def _pending(pipeline: Pipeline, state: State) -> tuple[dict[str, Any], ...]:
+    stored = state.definition
+    assert stored is not None, "a state that has committed has noted its definition"
+    mine = {**describe_definition(pipeline, {}, state.lanes, stored["buckets"]), "columns": stored["columns"]}
+    wrong = obstacles(stored, mine)
+    if wrong:
+        raise NotAnswered(
+            f"the definition is not the one that the state in {state.path} was made by: {' '.join(wrong)} Ask by the file as it was; what the change "
+            "would do, `eventide plan FILE` says."
+        )
+    return tuple(free_changes(stored, mine, state.ledger.batch))
 
 
 def _same(columns: tuple[str, ...], values: Any) -> pl.Expr:

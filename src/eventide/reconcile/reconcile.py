@@ -24,6 +24,7 @@ from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Repo
 from eventide.sinks.sql import SqlSink
 from eventide.state.archive import archived_files
 from eventide.state.ledger import Ledger
+from eventide.state.retention import refuse_removed
 from eventide.state.state import State
 
 OWN = frozenset({"window_id", "window_start", "window_end", "window_day", "rows", "run_id", "late_rows"})
@@ -127,7 +128,9 @@ def _check(pipeline: Pipeline, output: Output, by: str) -> None:
 
 
 def _last(pipeline: Pipeline) -> Ledger:
-    """The ledger of the last batch, if it has closed a window."""
+    """The ledger of the last batch, if it has closed a window and all that was said is still there."""
+    if pipeline.state is not None:
+        refuse_removed(State.of(pipeline), "a reconciliation")
     ledger = None if pipeline.state is None else State.of(pipeline).committed
     if ledger is None or ledger.frontier.watermark is None:
         raise DefinitionError(

@@ -1,0 +1,78 @@
+"""For how long a state keeps what it wrote for people: which batches are older than that, noted with every commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.errors import DefinitionError
+from eventide.state.state import State
+from eventide.state.store import Store
+
+STEPS = 50
+"""Into so many steps the span is cut: a file goes at most a fiftieth of the span late."""
+TABLES = ("panes", "late")
+"""Tables with a directory for each output."""
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Batches by the clocks at which they were committed, and up to which of them files were removed.
+
+    >>> first = Retention().after(0, 1_000, keep=100)
+    >>> first.after(1, 1_001, keep=100) == first, first.after(7, 1_100, keep=100)
+    (True, Retention(marks=((7, 1100),), removed=0))
+    """
+
+    marks: tuple[tuple[int, int], ...] = ()
+    """A batch and its clock, now and then: all batches up to it are as old as that or older."""
+    removed: int = -1
+
+    def after(self, batch: int, clock: int, keep: int | None) -> Retention:
+        """After a commit; None keeps everything."""
+        if keep is None:
+            return self
+        marks = self.marks
+        if not marks or clock - marks[-1][1] >= max(1, keep // STEPS):
+            marks = (*marks, (batch, clock))
+        removed = max([self.removed, *(number for number, at in marks if at <= clock - keep)])
+        return Retention(tuple(mark for mark in marks if mark[0] > removed), removed)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {"marks": [list(mark) for mark in self.marks], "removed": self.removed}
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any] | None) -> Retention:
+        """Back from a commit; None: it notes nothing of the kind."""
+        return cls() if raw is None else cls(tuple((number, at) for number, at in raw["marks"]), raw["removed"])
+
+
+def retire(store: Store, upto: int, whole: Iterable[str], kept: Iterable[str]) -> None:
+    """Remove the files of batches up to one from tables: of `whole` ones, and of each output's but the panes that somebody reads still."""
+    spared = {f"panes/{name}" for name in kept}
+    told = [f"{table}/{name}" for table in TABLES for name in store.directories(table)]
+    for directory in (*whole, *(one for one in told if one not in spared)):
+        for name in store.directories(directory):
+            batch = name.removeprefix("batch=")
+            if batch.isdigit() and int(batch) <= upto:
+                store.delete_directory(f"{directory}/{name}")
+
+
+def removed_upto(state: State) -> int:
+    """The last batch whose files were removed; -1: none were."""
+    return Retention.from_json(state.last.get("kept")).removed
+
+
+def refuse_removed(state: State, what: str) -> None:
+    """Say that something compares all that was said, where a part of that is gone."""
+    upto = removed_upto(state)
+    if upto >= 0:
+        raise DefinitionError(
+            f"pipeline {state.name!r} keeps what it said only for a time (keep=…), and the files of batches up to {upto} were removed: {what} "
+            "would take their results for missing ones. Leave keep= away where it is wanted, or compare the sink itself."
+        )
+
+
+__all__ = ["Retention", "refuse_removed", "removed_upto", "retire"]
