@@ -7,9 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from eventide import notebook
 from eventide.definition import pipeline as definition
 from eventide.definition.output import Audit, Output
 from eventide.definition.pipeline import Settings, warn_of_idleness
+from eventide.redaction import masked
 from eventide.sinks.base import Sink
 from eventide.storage.scratch import scratch
 
@@ -175,3 +177,7 @@ class Pipeline(definition.Pipeline):
         from eventide.engine.tables import windows
 
         return windows(self, spark, self.output(output))
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: what it does, in words."""
+        return notebook.shown(f"Pipeline {self.name}", notebook.written(masked(self.explain())))

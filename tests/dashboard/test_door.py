@@ -41,7 +41,9 @@ def test_the_token_lets_in_and_leaves_the_address(board: Board) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert "HttpOnly" in answer.headers["set-cookie"] and "samesite=strict" in answer.headers["set-cookie"].lower()
     assert visitor.get("/api/pipelines/0").json()["facts"]["pipeline"] == "payments"
-    assert client(board, TOKEN, "x", "10.0.0.7").get("/metrics", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    assert (
+        client(board, TOKEN, "x", "10.0.0.7").get("/metrics", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    )
 
 
 @pytest.mark.parametrize("host", ["elsewhere.example", "elsewhere.example:8090", "127.0.0.1.elsewhere.example"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -26,7 +25,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> AtWork:
     made = AtWork(tmp_path_factory.mktemp("page"), [HOSTILE, TURNED, LONG])
     for n in range(8):
         late = [max(0, 40 * n - 100)] * 2 if n % 3 == 2 else []
-        made.batch({LANE: [40 * n + i * 4 for i in range(9)], "south": [*late, *(40 * n + i * 4 for i in range(9))]}, 40 * n + 42)
+        made.batch(
+            {LANE: [40 * n + i * 4 for i in range(9)], "south": [*late, *(40 * n + i * 4 for i in range(9))]}, 40 * n + 42
+        )
     return made
 
 

@@ -19,13 +19,13 @@ from eventide.storage.opened import data_files
 
 ACROSS, UP = 96, 72
 """Cells of the plane."""
-FILES, ROWS, DOTS = 160, 300_000, 600
+FILES, ROWS, DOTS = 300, 300_000, 600
 FARTHEST = 0.005
 """Share of the rows at either end of event time that may lie outside: one clock of 1970 must not flatten all others."""
 Times = NDArray[np.int64]
 NO_ARCHIVE = (
-    "No archive was named, so how many events came where is not known: what is drawn is what the state knows, W, windows, and the late rows that outputs "
-    'have kept. Keep an archive with Pipeline(…, archive="archive/…"), and open the dashboard by the pipeline\'s FILE.'
+    "This pipeline keeps no archive, so how many events came where is not known: what is drawn is what the state knows, W, windows, and the late rows that "
+    'outputs have kept. Keep one with Pipeline(…, archive="archive/…").'
 )
 
 

@@ -10,6 +10,7 @@ import datasketches as ds
 import numpy as np
 import polars as pl
 
+from eventide import notebook
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
@@ -223,6 +224,19 @@ class Tuning:
     def lines(self) -> list[str]:
         """The recommendation as it is written in a pipeline."""
         return advice(self)
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: what waiting buys, and what to paste."""
+        from eventide.tuning.report import usual_bounds
+
+        points = [(bound, self.point(bound)) for bound in usual_bounds(self)]
+        curve = [(show_duration(bound), one.on_time, one.refused, f"{one.completeness:.2%}") for bound, one in points]
+        return notebook.shown(
+            "What waiting buys",
+            notebook.table(["behind by", "on time", "too late", "complete"], curve),
+            notebook.paragraph("Recommended; paste into the pipeline:"),
+            notebook.written("\n".join(self.lines())),
+        )
 
 
 def quantiles_of(sketch: bytes) -> tuple[float, ...]:
