@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from eventide import notebook
 from eventide.definition import pipeline as definition
 from eventide.definition.output import Audit, Output
 from eventide.definition.pipeline import Settings, warn_of_idleness
+from eventide.notebook import shown, written
 from eventide.redaction import masked
 from eventide.sinks.base import Sink
 from eventide.storage.scratch import scratch
@@ -180,4 +180,4 @@ class Pipeline(definition.Pipeline):
 
     def _repr_html_(self) -> str:
         """As notebooks show it: what it does, in words."""
-        return notebook.shown(f"Pipeline {self.name}", notebook.written(masked(self.explain())))
+        return shown(f"Pipeline {self.name}", written(masked(self.explain())))

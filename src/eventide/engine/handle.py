@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eventide import notebook
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.feeds.feed import Sight
 from eventide.engine.gate import TOLD
@@ -18,6 +17,7 @@ from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
 from eventide.engine.worker import prepared_workers
 from eventide.errors import DefinitionError, EventideError, beneath
 from eventide.model.time import show_instant
+from eventide.notebook import paragraph, shown, table
 
 
 class StoppedBeforeTheEnd(EventideError):
@@ -172,8 +172,8 @@ class Handle:
         state = "ended" if self._closed or (self.query is not None and not self.query.isActive) else "at work"
         verdicts = ("rows_on_time", "rows_admitted", "rows_refused", "panes")
         outputs = [(name, *(counts.get(verdict, 0) for verdict in verdicts)) for name, counts in self.outputs.items()]
-        return notebook.shown(
+        return shown(
             self.run.pipeline.name,
-            notebook.paragraph(f"{state}, batch {ledger.batch}, W {show_instant(self.watermark)}, {ledger.rows['in']:,} rows"),
-            notebook.table(["output", "on time", "admitted", "refused", "results"], outputs),
+            paragraph(f"{state}, batch {ledger.batch}, W {show_instant(self.watermark)}, {ledger.rows['in']:,} rows"),
+            table(["output", "on time", "admitted", "refused", "results"], outputs),
         )

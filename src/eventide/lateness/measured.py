@@ -8,12 +8,12 @@ from typing import Any
 import datasketches as ds
 import polars as pl
 
-from eventide import notebook
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.lateness.quantiles import KLL_K, Weighted
 from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
+from eventide.notebook import shown, table
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import Store, attempt_in
@@ -126,10 +126,10 @@ class Lateness:
             for line in self.by("source")
         ]
         verdicts = [(name, *self.verdicts(name).values(), *self.causes(name).values()) for name in self.outputs]
-        return notebook.shown(
+        return shown(
             "Lateness: arrival minus event time",
-            notebook.table(["source", "rows", "p50", "p95", "p99", "p99.9", "max", "late at window"], late),
-            notebook.table(["output", "on time", "admitted", "refused", DISORDER, IDLENESS], verdicts),
+            table(["source", "rows", "p50", "p95", "p99", "p99.9", "max", "late at window"], late),
+            table(["output", "on time", "admitted", "refused", DISORDER, IDLENESS], verdicts),
         )
 
 

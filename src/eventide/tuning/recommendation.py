@@ -10,12 +10,12 @@ import datasketches as ds
 import numpy as np
 import polars as pl
 
-from eventide import notebook
 from eventide.definition.pipeline import Pipeline
 from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.model.time import show_duration
 from eventide.model.window import Session, Sliding
+from eventide.notebook import paragraph, shown, table, written
 from eventide.tuning.advice import advice
 from eventide.tuning.curve import ALWAYS, Curve
 from eventide.tuning.job import Answer
@@ -231,11 +231,11 @@ class Tuning:
 
         points = [(bound, self.point(bound)) for bound in usual_bounds(self)]
         curve = [(show_duration(bound), one.on_time, one.refused, f"{one.completeness:.2%}") for bound, one in points]
-        return notebook.shown(
+        return shown(
             "What waiting buys",
-            notebook.table(["behind by", "on time", "too late", "complete"], curve),
-            notebook.paragraph("Recommended; paste into the pipeline:"),
-            notebook.written("\n".join(self.lines())),
+            table(["behind by", "on time", "too late", "complete"], curve),
+            paragraph("Recommended; paste into the pipeline:"),
+            written("\n".join(self.lines())),
         )
 
 
