@@ -61,24 +61,24 @@ class Watched:
         self._sized = float("-inf")
 
     def look(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Look at the state if something was committed since, or if the run came or went; what goes wrong is told on the page."""
+        """Look at the state if something was committed since, or if the run came or went; whatever goes wrong is told on the page."""
         try:
             seen = self._signs()
-            if seen == self._seen and self.fault is None:
-                return
-            state, (marks, entries) = steady(self._opened, lambda state: (read_marks(state), read_trace(state)))
-            self.facts = self._told(state, marks, entries)
-            self._seen, self.fault = seen, None
-            self.version += 1
-        except (EventideError, OSError) as error:
-            said = masked(str(error))
+            if seen != self._seen or self.fault is not None:
+                state, (marks, entries) = steady(self._opened, lambda state: (read_marks(state), read_trace(state)))
+                self.facts = self._told(state, marks, entries)
+                self._seen, self.fault = seen, None
+                self.version += 1
+                self.looked.set()
+                if clock() - self._sized >= SIZES_EVERY:
+                    self._sized = clock()
+                    self._size(state)
+        except Exception as error:  # one state that cannot be read must not end the looking
+            said = masked(str(error) if isinstance(error, EventideError) else f"{type(error).__name__}: {error}")
             self.version += said != self.fault
             self.fault = said
         finally:
             self.looked.set()
-        if self.fault is None and clock() - self._sized >= SIZES_EVERY:
-            self._size(state)
-            self._sized = clock()
 
     def _size(self, state: State) -> None:
         """Every file of the state: where it has very many that takes a while, so it comes after what is waited for."""
