@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Unpack
 from eventide.definition import pipeline as definition
 from eventide.definition.output import Audit, Output
 from eventide.definition.pipeline import Settings, warn_of_idleness
+from eventide.notebook import shown, written
+from eventide.redaction import masked
 from eventide.sinks.base import Sink
 from eventide.storage.scratch import scratch
 
@@ -178,3 +180,7 @@ class Pipeline(definition.Pipeline):
         from eventide.engine.tables import windows
 
         return windows(self, spark, self.output(output))
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: what it does, in words."""
+        return shown(f"Pipeline {self.name}", written(masked(self.explain())))

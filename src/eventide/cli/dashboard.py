@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventide.cli.faults import Refused, retrying, text_of
-from eventide.cli.loading import load
 from eventide.cli.states import opened
 from eventide.served import is_loopback
 
@@ -45,8 +44,7 @@ def dashboard(
 ) -> None:
     """Serve a page about pipelines, running or stopped: by their FILEs, or by their STATE directories, else all below ./state.
 
-    Starts no Spark and writes nothing. A pipeline's FILE says where its archive is, which a state alone does not. On an address that others reach,
-    the page asks for a token: that of EVENTIDE_DASHBOARD_TOKEN, or else one that is made and printed. Ctrl-C ends it.
+    Starts no Spark and writes nothing. On an address that others reach, the page asks for a token: that of EVENTIDE_DASHBOARD_TOKEN, or else one that is made and printed. Ctrl-C ends it.
     """
     from eventide.dashboard.app import Board, application
     from eventide.dashboard.schemas import Schemas
@@ -68,11 +66,9 @@ def dashboard(
 
 def _place(place: str) -> Place:
     from eventide.dashboard.watched import Place
-    from eventide.storage.address import is_local, local_path
 
     state = opened(place)
-    is_file = is_local(place) and Path(local_path(place)).is_file()
-    return Place(state.path, state.name, load(place).archive if is_file else None)
+    return Place(state.path, state.name)
 
 
 def _below(root: Path) -> list[str]:

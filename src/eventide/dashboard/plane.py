@@ -19,14 +19,15 @@ from eventide.storage.opened import data_files
 
 ACROSS, UP = 96, 72
 """Cells of the plane."""
-FILES, ROWS, DOTS = 160, 300_000, 600
+FILES, ROWS, DOTS = 300, 300_000, 600
 FARTHEST = 0.005
 """Share of the rows at either end of event time that may lie outside: one clock of 1970 must not flatten all others."""
 Times = NDArray[np.int64]
 NO_ARCHIVE = (
-    "No archive was named, so how many events came where is not known: what is drawn is what the state knows, W, windows, and the late rows that outputs "
-    'have kept. Keep an archive with Pipeline(…, archive="archive/…"), and open the dashboard by the pipeline\'s FILE.'
+    "This pipeline keeps no archive, so how many events came where is not known: what is drawn is what the state knows, W, windows, and the late rows that "
+    'outputs have kept. Keep one with Pipeline(…, archive="archive/…").'
 )
+NOTHING = "The archive gives no events of the newest batches; {gone:,} of its files were not found. A relative path leads from where the command was given."
 
 
 class Plane:
@@ -46,7 +47,7 @@ class Plane:
             return {**told, "source": "state", "said": NO_ARCHIVE}
         pieces = self._events.of(path for one in reversed(entries) for path in one.facts.get("files", {}).get("archive", []))
         if not pieces:
-            return {**told, "source": "archive", "said": "The archive holds no events of the newest batches."}
+            return {**told, "source": "archive", "said": NOTHING.format(gone=self._events.gone)}
         arrived, happened = (np.concatenate([piece[which] for piece in pieces]) for which in (0, 1))
         more = f", those of the newest {len(pieces):,} files" if self._events.left else ""
         said = f"{len(arrived):,} events from the archive{more}" + (

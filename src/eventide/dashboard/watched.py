@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from eventide.dashboard.past import known, past_of
 from eventide.dashboard.plane import Plane
 from eventide.dashboard.timeline import Timeline
 from eventide.errors import EventideError
+from eventide.model.time import duration
 from eventide.redaction import masked
 from eventide.state.footprint import footprint
 from eventide.state.lease import holder_of
@@ -28,7 +31,7 @@ SIZES_EVERY = 60.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where a pipeline's state is, and what only its user can say of it."""
+    """Where a pipeline's state is; where its archive is, if that is elsewhere than its definition says."""
 
     state: str
     name: str
@@ -51,30 +54,31 @@ class Watched:
 
     def __post_init__(self) -> None:
         state = self._opened()
-        self.timeline, self.plane = Timeline(state.store), Plane(state.store, self.place.archive)
+        self.timeline = Timeline(state.store)
+        self.plane: Plane | None = None
         self._seen: tuple[Any, ...] | None = None
         self._sizes: list[dict[str, Any]] = []
         self._sized = float("-inf")
 
     def look(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Look at the state if something was committed since, or if the run came or went; what goes wrong is told on the page."""
+        """Look at the state if something was committed since, or if the run came or went; whatever goes wrong is told on the page."""
         try:
             seen = self._signs()
-            if seen == self._seen and self.fault is None:
-                return
-            state, (marks, entries) = steady(self._opened, lambda state: (read_marks(state), read_trace(state)))
-            self.facts = self._told(state, marks, entries)
-            self._seen, self.fault = seen, None
-            self.version += 1
-        except (EventideError, OSError) as error:
-            said = masked(str(error))
+            if seen != self._seen or self.fault is not None:
+                state, (marks, entries) = steady(self._opened, lambda state: (read_marks(state), read_trace(state)))
+                self.facts = self._told(state, marks, entries)
+                self._seen, self.fault = seen, None
+                self.version += 1
+                self.looked.set()
+                if clock() - self._sized >= SIZES_EVERY:
+                    self._sized = clock()
+                    self._size(state)
+        except Exception as error:  # one state that cannot be read must not end the looking
+            said = masked(str(error) if isinstance(error, EventideError) else f"{type(error).__name__}: {error}")
             self.version += said != self.fault
             self.fault = said
         finally:
             self.looked.set()
-        if self.fault is None and clock() - self._sized >= SIZES_EVERY:
-            self._size(state)
-            self._sized = clock()
 
     def _size(self, state: State) -> None:
         """Every file of the state: where it has very many that takes a while, so it comes after what is waited for."""
@@ -121,8 +125,29 @@ class Watched:
         }
 
     def _pictures(self, state: State, entries: list[Entry]) -> dict[str, Any]:
-        timeline, plane = self.timeline.of(state, entries), self.plane.cells(entries)
-        return {"past": past_of(entries, state.sources), "plane": plane, "timeline": timeline}
+        if self.plane is None:
+            self.plane = Plane(state.store, self.place.archive or _archive(state))
+        cells, windows = self.plane.cells(entries), self.timeline.of(state, entries)
+        return {"past": past_of(entries, state.sources), "plane": cells, "timeline": windows, "watermarks": _watermarks(state)}
+
+
+def _settings(state: State) -> dict[str, dict[str, str]]:
+    settings: dict[str, dict[str, str]] = (state.definition or {}).get("settings", {})
+    return settings
+
+
+def _archive(state: State) -> str | None:
+    """Where the newest definition that was noted keeps its events."""
+    said = _settings(state).get("pipeline", {}).get("archive", "None")
+    return None if said == "None" else json.loads(said)
+
+
+def _watermarks(state: State) -> list[dict[str, Any]]:
+    """How each source's watermark is declared, and how far behind that is where it is a bound."""
+    said = {name: _settings(state).get(f"source {name!r}", {}).get("watermark", "") for name in state.sources}
+    bounds = {name: re.fullmatch(r'bounded\("(.+)"\)', text) for name, text in said.items()}
+    spans = {name: None if found is None else duration(found[1], what="a bound", zero=True) for name, found in bounds.items()}
+    return [{"source": name, "said": masked(text), "bound": spans[name]} for name, text in said.items()]
 
 
 def _short(holder: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -16,6 +16,8 @@ from eventide.engine.spark_compat import refuse_offset_format, refuse_without
 from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
 from eventide.engine.worker import prepared_workers
 from eventide.errors import DefinitionError, EventideError, beneath
+from eventide.model.time import show_instant
+from eventide.notebook import paragraph, shown, table
 
 
 class StoppedBeforeTheEnd(EventideError):
@@ -163,3 +165,15 @@ class Handle:
     def outputs(self) -> dict[str, dict[str, int]]:
         """The verdicts of each output, so far."""
         return {name: dict(counts) for name, counts in self.run.ledger.outputs.items()}
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: where W stands, and what became of the rows, as of the last committed batch."""
+        ledger = self.run.ledger
+        state = "ended" if self._closed or (self.query is not None and not self.query.isActive) else "at work"
+        verdicts = ("rows_on_time", "rows_admitted", "rows_refused", "panes")
+        outputs = [(name, *(counts.get(verdict, 0) for verdict in verdicts)) for name, counts in self.outputs.items()]
+        return shown(
+            self.run.pipeline.name,
+            paragraph(f"{state}, batch {ledger.batch}, W {show_instant(self.watermark)}, {ledger.rows['in']:,} rows"),
+            table(["output", "on time", "admitted", "refused", "results"], outputs),
+        )

@@ -13,6 +13,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel import judge
 from eventide.lateness.quantiles import KLL_K, Weighted
 from eventide.lateness.witness import ALL, DISORDER, IDLENESS, LATENESS, SCHEMA, SUMS
+from eventide.notebook import shown, table
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import Store, attempt_in
@@ -117,6 +118,23 @@ class Lateness:
         """Shares of all rows, counted exactly by the lanes' clocks."""
         total = max(1, self.rows.get("in", 0))
         return {name: self.rows.get(name, 0) / total for name in ("out_of_order", "late_at_source", "dead", "raised")}
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: how late events were, source by source, and what the outputs made of it."""
+        late = [
+            (line["source"], line["rows"], *(_span(line[name]) for name in (*SHARES, "max")), f"{line['late_at_window']:.2%}")
+            for line in self.by("source")
+        ]
+        verdicts = [(name, *self.verdicts(name).values(), *self.causes(name).values()) for name in self.outputs]
+        return shown(
+            "Lateness: arrival minus event time",
+            table(["source", "rows", "p50", "p95", "p99", "p99.9", "max", "late at window"], late),
+            table(["output", "on time", "admitted", "refused", DISORDER, IDLENESS], verdicts),
+        )
+
+
+def _span(span: float | None) -> str:
+    return "–" if span is None else f"{span / 1_000_000:,.2f} s"
 
 
 def read_lateness(pipeline: Pipeline) -> Lateness:

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
+from eventide.errors import StoreError, StoreUnavailable
+from eventide.log import note
 from eventide.model.frontier import FrontierState
 from eventide.state.holds import Hold, Holds
 from eventide.state.ledger import Ledger
@@ -30,6 +35,8 @@ COMPACT_EVERY = 32
 LANES = 8
 """The slowest lanes of a source that a batch tells of."""
 LONGEST_LANE = 120
+TRIES = 5
+"""How often the lines are looked for again that a run has put together meanwhile."""
 PASSING = ("lanes", "files")
 """What is told of the newest batches only."""
 SCHEMA = {"batch": pl.Int64(), "clock": pl.Int64(), "watermark": pl.Int64(), "lag": pl.Int64(), "facts": pl.String()}
@@ -79,15 +86,20 @@ def compact(store: Store, ledger: Ledger) -> None:
 
 
 def read_trace(state: State) -> list[Entry]:
-    """The lines of the committed batches, oldest first."""
-    return [] if state.committed is None else _standing(state.store, state.committed)[0]
+    """The lines of the committed batches, oldest first; a run that puts them together meanwhile has them under another name."""
+    if state.committed is None:
+        return []
+    for _ in range(TRIES):
+        with suppress(FileNotFoundError):
+            return _standing(state.store, state.committed)[0]
+    raise StoreUnavailable(f"the trace of {state.path} is put together faster than it can be read here. Ask again.")
 
 
 def last_entry(store: Store, ledger: Ledger) -> Entry | None:
     """The newest line."""
     lines = [path for path in store.files(f"{TRACE}/batch={ledger.batch}") if is_committed(path, ledger)]
     found = lines or store.files(f"{TRACE}/merged/batch={ledger.batch}")
-    entries = [made for piece in store.batches(found[-1:]) for made in _entries(pl.DataFrame(pl.from_arrow(piece)))]
+    entries = _read(store, found[-1:])
     return entries[-1] if entries else None
 
 
@@ -147,8 +159,22 @@ def _standing(store: Store, ledger: Ledger) -> tuple[list[Entry], list[str]]:
     since = -1 if merged is None else merged[0]
     lines = sorted((b, path) for b, path in files if "/merged/" not in path and b > since and is_committed(path, ledger))
     live = ([] if merged is None else [merged[1]]) + [path for _, path in lines]
-    entries = [made for piece in store.batches(live) for made in _entries(pl.DataFrame(pl.from_arrow(piece)))]
-    return entries, [path for batch, path in files if batch <= ledger.batch]
+    return _read(store, live), [path for batch, path in files if batch <= ledger.batch]
+
+
+def _read(store: Store, paths: list[str]) -> list[Entry]:
+    """The lines of files. One that was cut short when a machine lost its power is told and passed over: nothing but what is shown hangs on it."""
+    found: list[Entry] = []
+    for path in paths:
+        try:
+            found += [made for piece in store.batches([path]) for made in _entries(pl.DataFrame(pl.from_arrow(piece)))]
+        except (StoreError, OSError, pa.ArrowInvalid) as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise error.__cause__ from error
+            note(
+                __name__, "a file of the trace cannot be read and is passed over", logging.WARNING, path=path, error=str(error)
+            )
+    return found
 
 
 def _frame(entries: list[Entry]) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from eventide.errors import DefinitionError
 from eventide.model.event import LaneId
 from eventide.model.time import show_duration
 from eventide.model.window import Session, Sliding
+from eventide.notebook import paragraph, shown, table, written
 from eventide.tuning.advice import advice
 from eventide.tuning.curve import ALWAYS, Curve
 from eventide.tuning.job import Answer
@@ -223,6 +224,19 @@ class Tuning:
     def lines(self) -> list[str]:
         """The recommendation as it is written in a pipeline."""
         return advice(self)
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: what waiting buys, and what to paste."""
+        from eventide.tuning.report import usual_bounds
+
+        points = [(bound, self.point(bound)) for bound in usual_bounds(self)]
+        curve = [(show_duration(bound), one.on_time, one.refused, f"{one.completeness:.2%}") for bound, one in points]
+        return shown(
+            "What waiting buys",
+            table(["behind by", "on time", "too late", "complete"], curve),
+            paragraph("Recommended; paste into the pipeline:"),
+            written("\n".join(self.lines())),
+        )
 
 
 def quantiles_of(sketch: bytes) -> tuple[float, ...]:

@@ -51,7 +51,7 @@ function draw() {
   drawPlane(body("plane"), facts, chosen);
   drawLate(body("late"), facts);
   drawTimeline(body("windows"), facts, chosen);
-  drawComplete(body("complete"), board.reports.tuned);
+  drawComplete(body("complete"), board.reports.tuned, facts.watermarks);
   drawBatch(body("batch"), facts);
   drawGaps(body("gaps"), board.reports.reconciled);
   document.body.dataset.drawn = String(+(document.body.dataset.drawn || 0) + 1);

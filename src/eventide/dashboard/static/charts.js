@@ -13,7 +13,7 @@ export function lines(place, key, x, series, show, more = {}) {
   const axis = { stroke: colour("dim"), grid: { stroke: colour("soft"), width: 1 }, ticks: { stroke: colour("line") }, font: "11px system-ui" };
   const told = series.map((one, nth) => ({
     label: harmless(one.label, 60), stroke: colour(one.colour || COLOURS[nth % COLOURS.length]), width: one.width || 1.6,
-    dash: DASHES[Math.floor(nth / COLOURS.length) % DASHES.length], spanGaps: true, points: { show: x.length < 3 },
+    dash: one.dash || DASHES[Math.floor(nth / COLOURS.length) % DASHES.length], spanGaps: true, points: { show: x.length < 3 },
     value: (_, value) => (value === null || value === undefined ? "–" : show(value)), paths: more.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
   }));
   const time = more.time !== false, long = x.at(-1) - x[0] > 86400e6;
@@ -31,17 +31,17 @@ export function lines(place, key, x, series, show, more = {}) {
 }
 
 // A mark upright at one place of x, with its words.
-export function upright(at, words) {
+export function upright(at, words, ink, nth) {
   return (chart) => {
     const x = chart.valToPos(at, "x", true), { ctx, bbox } = chart;
     ctx.save();
-    ctx.strokeStyle = ctx.fillStyle = colour("red");
+    ctx.strokeStyle = ctx.fillStyle = colour(ink);
     ctx.setLineDash([5, 4]);
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
     ctx.font = `${12 * devicePixelRatio}px system-ui`;
     const right = x + ctx.measureText(words).width + 12 < bbox.left + bbox.width;
     ctx.textAlign = right ? "left" : "right";
-    ctx.fillText(words, x + (right ? 6 : -6), bbox.top + bbox.height - 10 * devicePixelRatio);
+    ctx.fillText(words, x + (right ? 6 : -6), bbox.top + bbox.height - (10 + 15 * nth) * devicePixelRatio);
     ctx.restore();
   };
 }

@@ -27,7 +27,7 @@ export function drawMark(place, facts) {
   place.replaceChildren(...(fault ? [fault] : []), figures, held, chart, table, el("h3", {}, `The slowest of ${number(facts.lanes_in_all)} lanes`), rows(["lane", "watermark", "lag", "last heard", ""], slow, [2]));
   const lag = (marks) => marks.map((mark, i) => (mark === null ? null : Math.max(0, past.clock[i] - mark)));
   const told = [...Object.entries(past.sources), ...Object.entries(past.lanes)].slice(0, 7).map(([label, marks], nth) => ({ label, values: lag(marks), width: nth ? 1.4 : 2.4 }));
-  const worst = { label: "W, at its longest", values: past.lag, colour: "red", width: 1 };
+  const worst = { label: "W, at its longest", values: past.lag, colour: "dim", width: 1, dash: [3, 3] };
   if (past.clock.length) { chart.before(el("h3", {}, "How far behind the clock")); lines(chart, "lag", past.clock, [...told, worst], span, { stepped: true }); chart.after(aside(`Told batch by batch from ${zoned(past.complete_since)}; drag to look closer, a double click goes back.`)); }
   else chart.append(aside("This state has no trace of its batches yet: the next batch begins it."));
 }
@@ -49,15 +49,15 @@ export function drawLate(place, facts) {
   if (past.clock.length > 1) { chart.before(el("h3", {}, "Share of late rows, batch by batch")); lines(chart, "rate", past.clock, made, (v) => `${(100 * v).toFixed(v < 0.1 ? 1 : 0)} %`, { height: 180 }); }
 }
 
-export function drawComplete(place, report) {
+export function drawComplete(place, report, watermarks) {
   if (!report || !report.curve) return place.replaceChildren(aside("What waiting buys is measured from history: eventide tune FILE --json tuned.json, then eventide dashboard FILE --tuned tuned.json. The lateness that a run measures of itself: eventide lateness FILE."));
-  const { curve, recommended } = report, chart = el("div", {}), today = report.today ?? null;
+  const { curve, recommended } = report, chart = el("div", {}), today = watermarks.filter((one) => one.bound !== null);
   const at = curve.map((point) => point.bound / 1e6);
   place.replaceChildren(el("p", {}, `Of ${number(report.rows)} rows: behind by ${span(recommended.bound)}, ${share(recommended.on_time, recommended.rows)} come on time, ${(100 * recommended.completeness).toFixed(2)} % count in the end.`), chart,
     rows(["behind by", "on time", "too late", "complete"], curve.map((point) => [span(point.bound), number(point.on_time), number(point.refused), `${(100 * point.completeness).toFixed(2)} %`]), [1, 2, 3]));
-  const marked = today === null ? [recommended.bound, `recommended: ${span(recommended.bound)}`] : [today, `today: ${span(today)}`];
+  const marks = [[recommended.bound, `recommended: ${span(recommended.bound)}`, "green"], ...today.map((one) => [one.bound, `today: ${span(one.bound)}${today.length > 1 ? ` (${harmless(one.source, 24)})` : ""}`, "red"])];
   lines(chart, "complete", at, [{ label: "complete", values: curve.map((point) => point.completeness) }], (v) => `${(100 * v).toFixed(1)} %`,
-    { time: false, x: "behind by", say: (v) => span(v * 1e6), across: (_, ticks) => ticks.map((v) => span(v * 1e6)), range: (_, low, high) => [Math.max(0, low - (high - low) * 0.1), Math.min(1, high) + 0.01], draw: upright(marked[0] / 1e6, marked[1]) });
+    { time: false, x: "behind by", say: (v) => span(v * 1e6), across: (_, ticks) => ticks.map((v) => span(v * 1e6)), range: (_, low, high) => [Math.max(0, low - (high - low) * 0.1), Math.min(1, high) + 0.01], draw: (chart) => marks.forEach(([at, words, ink], nth) => upright(at / 1e6, words, ink, nth)(chart)) });
 }
 
 const NS = "http://www.w3.org/2000/svg";

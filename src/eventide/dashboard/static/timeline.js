@@ -18,7 +18,7 @@ export function drawTimeline(place, facts, nth) {
   const said = `${harmless(one.reads, 120)}; allowed lateness ${span(one.allowed)}. Of the ${number(one.windows.length)} latest windows ${status.open} are open, ${status.retained} have given a result and take late rows still, ${status.closed} are closed.`;
   const gone = one.gone ? ` ${number(one.gone)} files of results are gone.` : "";
   const notes = el("p", { class: "said" }, said + gone);
-  const keys = el("p", {}, [["▬ ", "the window", "c-sky"], ["▮ ", "first result", "c-green"], ["▮ ", "correction", "c-red"], ["│ ", "closes, as W stands", ""]].map(([sign, words, c]) => el("span", { class: `key ${c}`, "data-sign": sign }, words)));
+  const keys = el("p", {}, [["▬ ", "the window", "c-sky"], ["▮ ", "first result", "c-green"], ["▮ ", "correction", "c-red"], ["│ ", "end and allowed lateness, in event time", ""]].map(([sign, words, c]) => el("span", { class: `key ${c}`, "data-sign": sign }, words)));
   if (one.pairs) return place.replaceChildren(el("p", {}, pick), el("p", { class: "dim" }, "This output gives pairs of a join, which have no windows."));
   if (!newest.length) return place.replaceChildren(el("p", {}, pick), notes, el("p", { class: "dim" }, "No window is open, and none has spoken among the newest batches."));
   const low = Math.min(...newest.map((window) => window.start)), high = Math.max(facts.clock, ...newest.map((window) => Math.max(window.end, window.last || 0)));
