@@ -121,5 +121,7 @@ def _events(source: Source, index: int, rows: list[Row], dedupe: tuple[str, ...]
         come = instant(said, what=arrival_column) if said is not None else max(when or 0, newest.get(lane, 0))
         newest[lane] = come = max(come, newest.get(lane, come))
         known = tuple(row[name] for name in dedupe) if dedupe else None
-        made.append(Event(come, when, None, row, index, lane, offset, dedupe_key=known))
+        absurd = when is not None and source.max_ahead is not None and when > come + source.max_ahead
+        dead = "event time too far ahead of its arrival" if absurd else None
+        made.append(Event(come, when, None, row, index, lane, offset, dedupe_key=known, dead=dead))
     return made
