@@ -57,8 +57,13 @@ test-spark:      ## what Spark has a part in, on another version: make test-spar
 	$(MAKE) VENV=.venv-spark-$(SPARK) SPARK=$(SPARK) install
 	.venv-spark-$(SPARK)/bin/pytest -m "not soak" $(SPARK_TESTS)
 
+.PHONY: docs
+docs: $(STAMP)   ## the pages as a site, in artifacts/site; a link that leads nowhere and a word that is none end it
+	$(BIN)/codespell
+	$(BIN)/mkdocs build --strict
+
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults soak-metrics
+SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults soak-metrics soak-examples
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
@@ -96,6 +101,9 @@ soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
 
 soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in a terminal and by SIGTERM
 	$(BIN)/pytest -m soak -s tests/cli/test_signals.py
+
+soak-examples: $(STAMP) ## a year of flights against the oracle
+	$(BIN)/pytest -m soak -s tests/test_example_figures.py
 
 soak-install: $(STAMP) ## the wheel in clean environments made by pip, on Python 3.11, 3.12 and 3.13: demo, run, tune, lateness, reconcile
 	$(BIN)/pytest -m soak -s tests/test_base_install.py

@@ -1,0 +1,191 @@
+"""The examples on the one Spark of these tests: each prints what its README shows, and that is what the oracle says of its rows."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import eventide as ev
+from eventide.lateness import bias
+from eventide.testing import Answers, answers
+from tests.test_examples import EXAMPLES, shown
+
+OWN = ("data", "pipeline", "plane", "landing")
+"""What every example calls its modules."""
+
+
+@contextmanager
+def apart(name: str) -> Iterator[None]:
+    """The modules of one example, forgotten before and after."""
+    paths, here = sys.path[:], os.getcwd()
+    for module in OWN:
+        sys.modules.pop(module, None)
+    sys.path[:0] = [str(EXAMPLES / name), str(EXAMPLES)]
+    try:
+        yield
+    finally:
+        sys.path[:] = paths
+        os.chdir(here)
+        for module in OWN:
+            sys.modules.pop(module, None)
+
+
+def printed(name: str, where: Path, capsys: Any, monkeypatch: Any, *more: str) -> list[str]:
+    """What it prints, and a picture that is small enough to be looked at."""
+    monkeypatch.setattr(sys, "argv", [name, str(where), *more])
+    with apart(name):
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert 10_000 < (where / "plane.png").stat().st_size < 200_000
+    return capsys.readouterr().out.splitlines()
+
+
+def parts(name: str) -> tuple[ModuleType, Any]:
+    """Its data, and its pipeline where that needs nothing that runs."""
+    with apart(name):
+        return importlib.import_module("data"), getattr(importlib.import_module("pipeline"), "pipeline", None)
+
+
+def moment(data: ModuleType, seconds: float) -> Any:
+    return data.START + timedelta(microseconds=round(seconds * 1e6))
+
+
+def verdicts(said: Answers, output: str) -> str:
+    names = (("on_time", "on time"), ("admitted", "admitted late"), ("refused", "dropped"))
+    return " + ".join(f"{said.counts(output)[key]:,} {word}" for key, word in names if said.counts(output).get(key))
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in EXAMPLES.glob("*/__main__.py")))
+def test_each_example_has_its_command_and_its_picture_in_its_readme(name: str) -> None:
+    readme = (EXAMPLES / name / "README.md").read_text()
+    assert f"    python examples/{name}\n" in readme
+    if name != "orders_and_payments":
+        assert "](plane.png)" in readme and 10_000 < (EXAMPLES / name / "plane.png").stat().st_size < 200_000
+
+
+def test_conjunction_alerts(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    data, pipeline = parts("conjunction_alerts")
+    rows = {
+        sensor: [
+            {"seen_at": moment(data, at), "arrived_at": moment(data, came), "object": name, "metres": metres, "sensor": sensor}
+            for at, came, name, metres in seen
+        ]
+        for sensor, seen in data.happenings().items()
+    }
+    said = answers(pipeline, rows)
+    first = [pane for pane in said.panes("alerts") if pane["sequence"] == 0 and pane["op"] == "insert"]
+    stands = {(row["window_start"], row["object"]) for row in said.table("alerts")}
+    assert 0 < len(stands) < len(first)
+    lines = [f"{sum(map(len, rows.values())):,} observations in, all accounted for"]
+    lines += [f"  {name:<18} {verdicts(said, name)}" for name in ("events_per_minute", "risk_summary", "alerts")]
+    lines += [f"alerts  {len(first)} said, {len(first) - len(stands)} withdrawn"]
+    for row in sorted(first, key=lambda row: (row["window_start"], row["object"])):
+        became = "stands" if (row["window_start"], row["object"]) in stands else "withdrawn: what came late says otherwise"
+        line = f"  {row['window_start']:%H:%M:%S}  {row['object']}  {row['metres']:,.0f} m by {row['n']} observations  {became}"
+        lines.append(line)
+    assert printed("conjunction_alerts", tmp_path / "it", capsys, monkeypatch) == shown("conjunction_alerts") == lines
+
+
+def test_diwali_night(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    data, pipeline = parts("diwali_night")
+    night = sorted((row[1], city, row) for city, rows in data.happenings().items() for row in rows)
+    rows = [
+        {"paid_at": moment(data, at), "arrived_at": moment(data, came), "paise": paise, "_lane": city}
+        for _, city, (at, came, paise) in night
+    ]
+    said = answers(pipeline, rows)
+    arrived = sum(row["paise"] for row in rows)
+    total = {name: sum(row["paise"] for row in said.table(name)) for name in ("wall", "live", "upi_minute")}
+    aside = sum(row["paise"] for row in said.late("upi_minute"))
+    assert total["upi_minute"] + aside == arrived
+    complete = sum(row["paise"] for row in rows if moment(data, 1800) <= row["paid_at"] < moment(data, 1860))
+    corrected = {row["paid_at"].replace(second=0, microsecond=0) for row in said.late("upi_minute")}
+
+    def minute(name: str) -> int:
+        return next(row["paise"] for row in said.table(name) if row["window_start"] == moment(data, 1800))
+
+    def rupees(paise: int) -> str:
+        return f"₹{paise / 100:,.2f}" if paise else "–"
+
+    def line(name: str, policy: str, beside: int, dropped: int) -> str:
+        money = f"{rupees(total[name]):>16}{rupees(beside):>14}{dropped:>9,}{rupees(minute(name)):>15}"
+        return f"  {name:<11}{policy:<13}{money}"
+
+    lines = [
+        f"{len(rows):,} payments in, {rupees(arrived)} arrived",
+        f"  {'policy':<24}{'in the results':>16}{'beside':>14}{'dropped':>9}{'19:30 says':>15}",
+        line("wall", "drop", 0, said.counts("wall")["refused"]),
+        line("live", "accumulate", 0, said.counts("live").get("refused", 0)),
+        line("upi_minute", "divert", aside, 0),
+        f"the night's reconciliation: {len(corrected)} minutes corrected, in upi_minute_corrections",
+        f"  the CFO reads upi_minute_corrected: {rupees(arrived)}, of which 19:30 is {rupees(complete)}",
+    ]
+    assert printed("diwali_night", tmp_path / "it", capsys, monkeypatch) == shown("diwali_night") == lines
+
+
+def test_clicks_for_a_model(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    data, pipeline = parts("clicks_for_a_model")
+    rows = [
+        {"clicked_at": moment(data, at), "arrived_at": moment(data, came), "user": user, "device": device}
+        for at, came, user, device in data.happenings()
+    ]
+    said = answers(pipeline, rows)
+    total = Counter(row["device"] for row in rows)
+    served, trained = Counter[str](), Counter[str]()
+    for counted, output in ((served, "serving"), (trained, "training")):
+        for row in said.table(output):
+            counted[row["device"]] += row["clicks"]
+    biased = {one.value for one in bias({d: (n - served[d], n) for d, n in total.items()}) if one.flagged}
+    assert biased == {"phone"}
+    lines = [f"{len(rows):,} clicks in, all accounted for"]
+    for name, beside in (("serving", "put aside"), ("training", "dropped")):
+        on_time, admitted, refused = (said.counts(name).get(key, 0) for key in ("on_time", "admitted", "refused"))
+        lines.append(f"  {name:<9}{on_time:,} on time, {admitted:,} admitted late, {refused:,} {beside}")
+    lines.append(f"  {'device':<9}{'clicks':>7}{'served without':>16}{'trained without':>17}")
+    for device, n in sorted(total.items()):
+        flag = "  loses more than the others" if device in biased else ""
+        lines.append(f"  {device:<9}{n:>7,}{1 - served[device] / n:>16.1%}{1 - trained[device] / n:>17.1%}{flag}")
+    assert printed("clicks_for_a_model", tmp_path / "it", capsys, monkeypatch) == shown("clicks_for_a_model") == lines
+
+
+def flights_said(days: int) -> list[str]:
+    """What the example should print of so many days."""
+    data, pipeline = parts("flights")
+    rows = [
+        {"scheduled": at, "departed": came, "origin": origin, "_lane": origin}
+        for at, came, origin, _ in data.happenings(days).iter_rows()
+    ]
+    lines = ["what waiting buys      on time  too late"]
+    for bound in (0, 10, 30, 60, 120, 240):
+        waits = replace(pipeline.sources[0], watermark=ev.bounded(f"{bound} minutes") if bound else ev.ascending())
+        hours = waits.window(ev.tumbling("1 hour"), by="origin").agg(n=ev.count())
+        counts = answers(ev.Pipeline("waits", hours.to("board", late=ev.drop())), rows).counts("board")
+        lines.append(f"  behind by {bound:>3} min  {counts['on_time'] / len(rows):>9.2%}{counts.get('refused', 0):>10,}")
+    said = answers(pipeline, rows)
+    lines.append(f"{len(rows):,} departures in, all accounted for")
+    for name, policy in (("board", "drop()"), ("corrected", "accumulate(3 h)"), ("aside", "divert(late)")):
+        counts, counted = said.counts(name), sum(row["n"] for row in said.table(name))
+        lost = f"{counts.get('refused', 0):>7,} {'kept in late' if name == 'aside' else 'lost'}"
+        lines.append(f"  {name:<10} {policy:<16}{counted:>9,} counted, {counts.get('admitted', 0):>7,} of them late, {lost}")
+    return lines
+
+
+def test_some_days_of_flights(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    assert printed("flights", tmp_path / "it", capsys, monkeypatch, "2") == flights_said(2)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_a_year_of_flights() -> None:
+    assert shown("flights") == flights_said(366)

@@ -1,0 +1,82 @@
+"""What the pages show is run: the tutorial and the page on testing as they stand, the definitions of the others, and orchestrators' files by Python's own parser."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import eventide as ev
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def snippets(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_snippet_is_python(page: Path) -> None:
+    for snippet in snippets(page.name):
+        ast.parse(snippet)
+
+
+def test_the_tutorial_ends_as_it_says(spark: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, upi = snippets("tutorial.md")
+    for name, text in (("make_events.py", make), ("upi.py", upi)):
+        Path(name).write_text(text)
+    runpy.run_path("make_events.py")
+    pipeline = runpy.run_path("upi.py")["pipeline"]
+    handle = pipeline.run(spark, drain=True)
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    wall, totals = (handle.outputs[name] for name in ("wall", "totals"))
+    assert f"wall       {wall['rows_on_time']} on time + {wall['rows_refused']} dropped  ✓" in page
+    assert f"totals     {totals['rows_on_time']} on time + {totals['rows_admitted']} admitted late  ✓" in page
+    with sqlite3.connect("upi.db") as base:
+        both = "select t.window_start, w.total, t.total, t.sequence from totals t join wall w using (window_id) order by 1"
+        found = [f"| {at[11:16]} | {one} | {other} | {n} |" for at, one, other, n in base.execute(both)]
+    assert found == re.findall(r"^\| 19:3\d .*$", page, re.MULTILINE)
+
+
+def test_the_page_on_testing_passes_its_own_test(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("test_upi.py").write_text(snippets("testing.md")[0])
+    runpy.run_path("test_upi.py")["test_a_late_payment_is_in_the_totals_and_not_on_the_wall"]()
+
+
+def test_the_migrated_job_is_a_pipeline_that_says_what_it_does() -> None:
+    made: dict[str, Any] = {}
+    exec(compile(snippets("from-withwatermark.md")[1], "from-withwatermark.md", "exec"), made)
+    assert "tumbling 1 minute by bank" in made["pipeline"].explain()
+
+
+@pytest.mark.parametrize("name", ["airflow_dag", "dagster_job"])
+def test_the_files_of_orchestrators_are_python_and_call_commands_that_there_are(name: str) -> None:
+    from eventide.cli.main import main
+
+    text = (ROOT / "examples" / "orchestration" / f"{name}.py").read_text()
+    ast.parse(text)
+    called = set(re.findall(r"eventide (\w+) ", text)) | set(re.findall(r'run\(context, "(\w+)"', text))
+    assert called and called <= set(main.list_commands(click.Context(main)))
+
+
+def test_every_public_name_stands_in_the_pages() -> None:
+    pages = " ".join(page.read_text() for page in PAGES)
+    from eventide.pipeline import Pipeline
+
+    verbs = [name for name in vars(Pipeline) if not name.startswith("_")]
+    names = [*ev.__all__, *(name for name in verbs if name not in ("with_generation", "packages"))]
+    assert [name for name in names if not re.search(rf"\b{name}\b", pages)] == []
+
+
+def test_every_page_is_in_the_sites_navigation_once() -> None:
+    listed = re.findall(r"(?:: |- )([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(page.name for page in PAGES)
