@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from native import seconds
 
 import eventide as ev
 from eventide.engine.spark_session import local_session
@@ -57,10 +58,6 @@ def write_stream(root: Path, rows: int, keys: int, batches: int) -> None:
 def native(spark, root: Path, work: Path, size: str, slide: str | None) -> float:
     from pyspark.sql import functions as F
 
-    spark.conf.set(
-        "spark.sql.streaming.stateStore.providerClass",
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    )
     schema = "ts timestamp, key bigint, value bigint"
     rows = (
         spark.readStream.schema(schema)
@@ -74,17 +71,7 @@ def native(spark, root: Path, work: Path, size: str, slide: str | None) -> float
         .groupBy(window, "key")
         .agg(F.sum("value").alias("total"), F.count("*").alias("n"))
     )
-    started = time.perf_counter()
-    query = (
-        totals.writeStream.format("parquet")
-        .outputMode("append")
-        .option("path", str(work / "out"))
-        .option("checkpointLocation", str(work / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return time.perf_counter() - started
+    return seconds(spark, totals, work)
 
 
 def ours(spark, root: Path, work: Path, size: str, slide: str | None) -> tuple[float, ev.Pipeline]:
