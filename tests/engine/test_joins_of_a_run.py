@@ -230,6 +230,25 @@ def test_windows_over_an_inner_join_beside_its_pairs_and_alone(tmp_path: Path) -
     assert both.table("order_id, payment_bank") == [("a", "x"), ("b", "x")]
 
 
+def test_a_late_row_corrects_the_stages_over_windows_of_pairs(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    asked = {"on": "order_id", "within": ("0 s", "10 s"), "late": ev.accumulate("20 s"), "prefix": ("order_", "payment_")}
+    paid = shop.source("orders").join(shop.source("payments"), **asked)
+    banks = paid.window(ev.tumbling("5 s"), by="payment_bank").agg(n=ev.count(), rupees=ev.sum("order_rupees"))
+    most = banks.results(late=ev.accumulate("20 s")).window(ev.tumbling("20 s")).agg(most=ev.max("rupees"), of=ev.collect("n"))
+    base = ev.sqlite(str(tmp_path / "out.db"))
+    pipe = ev.Pipeline("shop", most.to("most", base, late=ev.retract("20 s")), state=str(tmp_path / "state"), buckets=2)
+    assert "pairs   inner join" in pipe.explain() and "of the results of tumbling 5 seconds" in pipe.explain()
+    some_days(shop, pipe)
+    assert shop.table("most, of", "most") == [(10, "[1]")]
+    shop.land("payments", (5, 22, "b", "x"))
+    shop.step(pipe, "payments")
+    assert shop.table("most, of", "most") == [(20, "[1,1]")]
+    shop.step(pipe, drain=True)
+    shown, sound = where_rows_went(pipe, shop.run.ledger)
+    assert sound and "2 pairs = " in shown
+
+
 def test_rows_that_are_lost_in_the_state_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = Shop(tmp_path)
     right = join_task.JoinSettling._kept

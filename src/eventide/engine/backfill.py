@@ -181,12 +181,10 @@ def _over(pipeline: Defined, sources: tuple[FrameSource, ...], state: str) -> De
 
 def _reading(pipeline: Pipeline, what: Aggregation | Join, sources: tuple[FrameSource, ...]) -> Aggregation | Join:
     """The same windows, or the same join, over other sources; of what these have beside them, pairs show what they showed live."""
-    if not isinstance(what, Join):
-        if what.pairs is None:
-            return what.on(replace(what.stream, sources=sources))
-        over = _over_sources(pipeline, what.pairs, sources)
-        return replace(what, stream=over.stream, pairs=over)
-    return _over_sources(pipeline, what, sources)
+    if what.joined is None:
+        return what.on(replace(what.stream, sources=sources))
+    join = _over_sources(pipeline, what.joined, sources)
+    return join if isinstance(what, Join) else what.on(join.stream, join)
 
 
 def _over_sources(pipeline: Pipeline, what: Join, sources: tuple[FrameSource, ...]) -> Join:

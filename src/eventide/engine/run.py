@@ -17,6 +17,7 @@ from eventide.engine.batch.beginning import Beginning
 from eventide.engine.batch.deliver import Deliverer, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
+from eventide.engine.batch.pairs import row_kinds
 from eventide.engine.batch.read import BatchScan
 from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
@@ -192,7 +193,7 @@ class Run:
             for aggregation in ordered
         )
         stages = self._stages(facts)
-        first, *others = (with_stages(one, self.kinds, stages) for one in (first, *others))
+        first, *others = (with_stages(one, row_kinds(one, self.kinds), stages) for one in (first, *others))
         return replace(first, beside=tuple(others))
 
     def _stages(self, facts: dict[str, Any]) -> list[StagePlan]:
