@@ -115,6 +115,11 @@ class Join:
         return
 
     @property
+    def first(self) -> Join:
+        """The rows come to it, by no way of stages."""
+        return self
+
+    @property
     def joined(self) -> Join:
         """It is the join that those who read it are made of."""
         return self

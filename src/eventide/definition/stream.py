@@ -236,9 +236,14 @@ class Aggregation(Readable):
         return () if self.over is None else (*self.over.aggregation.below, self.over.aggregation)
 
     @property
+    def first(self) -> Aggregation:
+        """The aggregation to which the rows come: the one that all stages below are made of, or itself."""
+        return (*self.below, self)[0]
+
+    @property
     def joined(self) -> Join | None:
         """The join whose pairs it is made of, by itself or by way of stages."""
-        return (*self.below, self)[0].pairs
+        return self.first.pairs
 
     @property
     def reach(self) -> int:

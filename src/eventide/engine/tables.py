@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.rows import AUDIT
@@ -70,7 +71,8 @@ def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFram
     """Every window of the aggregation that an output reads: those that it spoke of, and those that are open, with what stands."""
     from pyspark.sql import functions as F
 
-    pipeline.refuse_join("this table")
+    if isinstance(output.aggregation, Join):
+        pipeline.refuse_join("this table")
     ledger = State.of(pipeline).ledger
     mark = ledger.frontier.watermark
     widest = max(o.late.allowed for o in pipeline.around(output).outputs)
