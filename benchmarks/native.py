@@ -15,6 +15,12 @@ SETTINGS = {
 }
 
 
+def keep_in_rocksdb(spark: Any) -> None:
+    """Its state, as its documentation recommends for much of it."""
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+
+
 def rows_of(spark: Any, case: Case, data: str, per_batch: int) -> Any:
     """The stream as Spark reads it; of Kafka with the same fetch options as Eventide."""
     from pyspark.sql import functions as F
@@ -34,8 +40,7 @@ def run(spark: Any, case: Case, data: str, work: Path, per_batch: int, late: str
     """Answer a case, its results into Parquet."""
     from pyspark.sql import functions as F
 
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
+    keep_in_rocksdb(spark)
     rows = rows_of(spark, case, data, per_batch).withWatermark("ts", LATENESS)
     if case.dedupe:
         rows = rows.dropDuplicatesWithinWatermark(["id"])
@@ -45,5 +50,10 @@ def run(spark: Any, case: Case, data: str, work: Path, per_batch: int, late: str
         window = F.window("ts", case.size, case.slide) if case.slide else F.window("ts", case.size)
     totals = rows.groupBy(window.alias("window"), "key").agg(F.sum("value").alias("total"), F.count("*").alias("n"))
     totals = totals.select("window.start", "window.end", "key", "total", "n")
-    writer = totals.writeStream.format("parquet").outputMode("append").trigger(availableNow=True)
+    write(totals, work)
+
+
+def write(results: Any, work: Path) -> None:
+    """All that there is to read, its results into Parquet."""
+    writer = results.writeStream.format("parquet").outputMode("append").trigger(availableNow=True)
     writer.option("path", str(work / "out")).option("checkpointLocation", str(work / "checkpoint")).start().awaitTermination()

@@ -101,8 +101,15 @@ def joined(rng: random.Random, root: Path) -> Outputs:
         read(rng, root, "other"), on="user", within=rng.choice([between, ev.tumbling("10 s")]), how=how, late=late,
         prefix=("l_", "r_"),
     )  # fmt: skip
-    over = pairs.window(rng.choice(SHAPES), by="user").agg(n=ev.count(), all=ev.collect("l_value")) if how == "inner" else None
-    return [pairs.to("pairs"), *([] if over is None else [over.to("windows", late=policy(rng, diverts=False))])]
+    if how != "inner":
+        return [pairs.to("pairs")]
+    over = pairs.window(rng.choice(SHAPES), by="user").agg(n=ev.count(), all=ev.collect("l_value"), total=ev.sum("r_value"))
+    windows, above = over.to("windows", late=policy(rng, diverts=False)), over.results(late=again(rng))
+    stage = above.where("n < 9").window(rng.choice(GRIDS), by=rng.choice([(), "n"])).agg(
+        most=ev.max("total"), all=ev.collect("n"), k=ev.count()
+    )  # fmt: skip
+    told = [pairs.to("pairs"), windows, stage.to("stage", late=policy(rng, diverts=False))]
+    return rng.choice([told[:1], told[:2], told, told[1:], told[2:]])
 
 
 LAWS: dict[str, Callable[[random.Random, Path], Outputs]] = {

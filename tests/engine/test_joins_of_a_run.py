@@ -22,6 +22,7 @@ from eventide.engine.batch import join_task
 from eventide.engine.batch.conservation import ConservationBreach
 from eventide.engine.changes import DefinitionChanged
 from eventide.engine.run import Run
+from eventide.engine.supersede import Superseding
 from eventide.state.journal import LocalFiles
 
 WHEN = pl.Datetime("us", "UTC")
@@ -228,6 +229,54 @@ def test_windows_over_an_inner_join_beside_its_pairs_and_alone(tmp_path: Path) -
         assert sound and "2 pairs = " in shown
         assert shop.table("payment_bank, n, rupees", "banks") == [("x", 2, 30)]
     assert both.table("order_id, payment_bank") == [("a", "x"), ("b", "x")]
+
+
+def test_a_late_row_corrects_the_stages_over_windows_of_pairs(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    asked = {"on": "order_id", "within": ("0 s", "10 s"), "late": ev.accumulate("20 s"), "prefix": ("order_", "payment_")}
+    paid = shop.source("orders").join(shop.source("payments"), **asked)
+    banks = paid.window(ev.tumbling("5 s"), by="payment_bank").agg(n=ev.count(), rupees=ev.sum("order_rupees"))
+    most = banks.results(late=ev.accumulate("20 s")).window(ev.tumbling("20 s")).agg(most=ev.max("rupees"), of=ev.collect("n"))
+    base = ev.sqlite(str(tmp_path / "out.db"))
+    pipe = ev.Pipeline("shop", most.to("most", base, late=ev.retract("20 s")), state=str(tmp_path / "state"), buckets=2)
+    assert "pairs   inner join" in pipe.explain() and "of the results of tumbling 5 seconds" in pipe.explain()
+    some_days(shop, pipe)
+    assert shop.table("most, of", "most") == [(10, "[1]")]
+    shop.land("payments", (5, 22, "b", "x"))
+    shop.step(pipe, "payments")
+    assert shop.table("most, of", "most") == [(20, "[1,1]")]
+    shop.step(pipe, drain=True)
+    shown, sound = where_rows_went(pipe, shop.run.ledger)
+    assert sound and "2 pairs = " in shown
+
+
+def replaced(shop: Shop, history: Shop, whole: bool) -> list[Any]:
+    """What stands after a backfill of this history was delivered: the pairs that are known to have all that they are made of."""
+    superseding = Superseding.of(shop.pipeline(), from_archive=whole)
+    run = Run(history.pipeline(), Here(), str(history.root / "state"), clock=lambda: shop.now, numbered=superseding.take)
+    history.run = run
+    run.open()
+    history.batch("orders", "payments", drain=True)
+    superseding.deliver(run)
+    run.close()
+    return shop.table(f"{SHOWN}, generation")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_backfill_takes_the_place_of_pairs_and_null_rows_that_are_final(whole: bool, tmp_path: Path) -> None:
+    """At W = 60 s nothing of pairs before 30 s can change any more; a history that begins at 0 s lacks partners up to 10 s."""
+    shop, history = Shop(tmp_path / "live"), Shop(tmp_path / "history")
+    some_days(shop)
+    shop.land("orders", (22, 59, "e", 50), (32, 59, "f", 60), (60, 60, "g", 70))
+    shop.land("payments", (60, 60, "y", "y"))
+    shop.step(None, "orders", "payments")
+    alone = [("b", 20, None, 0), ("c", 30, None, 0), ("d", 40, None, 0), ("e", 50, None, 0), ("f", 60, None, 0)]
+    assert shop.table(f"{SHOWN}, generation") == [("a", 10, "x", 0), *alone]
+    history.land("orders", (0, 0, "a", 10), (1, 1, "b", 20), (2, 2, "c", 35), (20, 20, "d", 45))
+    others = ((60, 60, bank, "y") for bank in "uvwxy")
+    history.land("payments", (3, 3, "a", "x"), (5, 5, "b", "x"), *others)
+    first = [("a", 10, "x", 1), ("b", 20, "x", 1), ("c", 35, None, 1)] if whole else [("a", 10, "x", 0), *alone[:2]]
+    assert replaced(shop, history, whole) == [*first, ("d", 45, None, 1), ("f", 60, None, 0)]
 
 
 def test_rows_that_are_lost_in_the_state_stop_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

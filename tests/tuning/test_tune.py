@@ -112,6 +112,14 @@ def test_of_several_windows_those_of_the_output_that_is_named_are_asked_for(spar
     assert 'it reads tumbling("10 seconds"), which this says nothing of' in other
 
 
+def test_of_a_stage_the_windows_that_rows_come_to_are_asked_for(spark, delayed, tmp_path):
+    tens = source(delayed).window(ev.tumbling("10 s")).agg(n=ev.count())
+    most = tens.results(late=ev.accumulate("5 s")).window(ev.tumbling("1 minute")).agg(most=ev.max("n"))
+    tuning = tune(ev.Pipeline("clicks", most.to("most", late=ev.accumulate("5 s")), state=str(tmp_path / "s")), spark=spark)
+    assert tuning.answer.question.window == ev.tumbling("10 s")
+    assert tuning.lines()[-1].endswith("results(late=…) below it must allow as much")
+
+
 def test_an_output_is_named_of_a_pipeline_that_has_it(delayed, tmp_path):
     clicks = source(delayed)
     pipeline = ev.Pipeline("clicks", clicks.window(ev.tumbling("10 s")).agg(n=ev.count()).to("board", late=ev.drop()))

@@ -22,7 +22,7 @@ def where_rows_went(pipeline: Pipeline, ledger: Ledger) -> tuple[str, bool]:
         lost = "dropped" if output.late.refused is None else "diverted"
         parts = [(before["ahead"] + before["judged"], "before it joined")]
         parts += [(counts[key], label) for label, key in PLACES] + [(counts["rows_refused"], lost)]
-        if output.aggregation.pairs is not None:  # its rows are the pairs of a join
+        if output.aggregation.joined not in (None, output.aggregation):  # its rows are the pairs of a join
             sound &= _agreed(lines, output.name, parts, rows["pairs_joined"], f"{rows['pairs_joined']:,} pairs = ")
             continue
         parts += [*_rest(rows), (ledger.waiting_for(ledger.reads.get(output.name, "")), "waiting")]

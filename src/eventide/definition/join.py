@@ -115,6 +115,16 @@ class Join:
         return
 
     @property
+    def first(self) -> Join:
+        """The rows come to it, by no way of stages."""
+        return self
+
+    @property
+    def joined(self) -> Join:
+        """It is the join that those who read it are made of."""
+        return self
+
+    @property
     def over(self) -> None:
         """Its rows are events, not results."""
         return
@@ -126,8 +136,9 @@ class Join:
 
     @property
     def reach(self) -> int:
-        """How far apart in event time two rows that match can be."""
-        return self.within.size if isinstance(self.within, Sliding) else max(abs(self.within.lo), abs(self.within.hi))
+        """How far before and after its own time what a pair, or a row without a match, is made of may lie."""
+        apart = self.within.size if isinstance(self.within, Sliding) else max(abs(self.within.lo), abs(self.within.hi))
+        return apart + 1
 
     @property
     def withdraws(self) -> bool:

@@ -94,8 +94,7 @@ class Pipeline:
         if self.join is None:
             return
         for output in self.outputs:
-            one = output.aggregation
-            over = one if isinstance(one, Join) else one.pairs
+            over = output.aggregation.joined
             if over != self.join:
                 what = "windows over one stream" if over is None else "another join"
                 raise DefinitionError(
@@ -111,8 +110,7 @@ class Pipeline:
     @property
     def join(self) -> Join | None:
         """The join of two streams that its outputs read, if they read one."""
-        read = [output.aggregation for output in self.outputs]
-        joins = [one if isinstance(one, Join) else one.pairs for one in read]
+        joins = (output.aggregation.joined for output in self.outputs)
         return next((join for join in joins if join is not None), None)
 
     def refuse_join(self, what: str) -> None:

@@ -236,15 +236,26 @@ class Aggregation(Readable):
         return () if self.over is None else (*self.over.aggregation.below, self.over.aggregation)
 
     @property
+    def first(self) -> Aggregation:
+        """The aggregation to which the rows come: the one that all stages below are made of, or itself."""
+        return (*self.below, self)[0]
+
+    @property
+    def joined(self) -> Join | None:
+        """The join whose pairs it is made of, by itself or by way of stages."""
+        return self.first.pairs
+
+    @property
     def reach(self) -> int:
         """How far before a window of it the events may lie that it is made of."""
-        windows = [one.window for one in self.below]
-        return sum(window.gap if isinstance(window, Session) else window.size for window in windows)
+        windows = sum(one.window.gap if isinstance(one.window, Session) else one.window.size for one in self.below)
+        return windows if self.joined is None else windows + self.joined.reach
 
-    def on(self, stream: Stream) -> Aggregation:
-        """The same over another stream."""
-        over = None if self.over is None else replace(self.over, aggregation=self.over.aggregation.on(stream))
-        return replace(self, stream=stream, over=over)
+    def on(self, stream: Stream, pairs: Join | None = None) -> Aggregation:
+        """The same over another stream, or over the pairs of another join of its sides."""
+        if self.over is None:
+            return replace(self, stream=stream, pairs=pairs)
+        return replace(self, stream=stream, over=replace(self.over, aggregation=self.over.aggregation.on(stream, pairs)))
 
 
 @dataclass(frozen=True)
@@ -283,11 +294,6 @@ class Results:
             raise DefinitionError(
                 f"results(late={self.late}): results that are read again are corrected or not: use accumulate(…) or drop(). Rows that come too "
                 'late are kept by an output of the aggregation itself: .to("name", late=accumulate(…, refused=divert(…))).'
-            )
-        if self.aggregation.pairs is not None:
-            raise DefinitionError(
-                f"results() of windows over the {self.aggregation.pairs}: stages over joins are defined, but not computed on Spark yet. Let another "
-                "pipeline read what this one writes."
             )
 
     def where(self, condition: str | Expression) -> Results:

@@ -186,12 +186,10 @@ def over_sources(pipeline: Defined, sources: tuple[FrameSource, ...], state: str
 
 def _reading(pipeline: Pipeline, what: Aggregation | Join, sources: tuple[FrameSource, ...]) -> Aggregation | Join:
     """The same windows, or the same join, over other sources; of what these have beside them, pairs show what they showed live."""
-    if not isinstance(what, Join):
-        if what.pairs is None:
-            return what.on(replace(what.stream, sources=sources))
-        over = _join_over(pipeline, what.pairs, sources)
-        return replace(what, stream=over.stream, pairs=over)
-    return _join_over(pipeline, what, sources)
+    if what.joined is None:
+        return what.on(replace(what.stream, sources=sources))
+    join = _join_over(pipeline, what.joined, sources)
+    return join if isinstance(what, Join) else what.on(join.stream, join)
 
 
 def _join_over(pipeline: Pipeline, what: Join, sources: tuple[FrameSource, ...]) -> Join:

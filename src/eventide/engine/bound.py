@@ -11,6 +11,7 @@ import polars as pl
 from eventide.definition.join import Join
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.stream import Aggregation
+from eventide.engine.batch.pairs import row_kinds
 from eventide.engine.batch.stages import StagePlan, with_stages
 from eventide.engine.feeds.feed import Feed
 from eventide.engine.feeds.joined import join_plan
@@ -49,7 +50,7 @@ def bound(
         for aggregation in ordered
     )
     stages = _stages(definition, feeds, facts)
-    first, *others = (with_stages(one, kinds, stages) for one in (first, *others))
+    first, *others = (with_stages(one, row_kinds(one, dict(kinds)), stages) for one in (first, *others))
     return replace(first, beside=tuple(others))
 
 

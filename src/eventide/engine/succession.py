@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.deliver import Deliverer, Outlet
@@ -104,8 +103,8 @@ class Succession:
         sink, name, mark = outlet.output.sink, outlet.output.name, delivery.watermark
         assert sink is not None
         first = own.first_start()
-        below, around = outlet.output.aggregation.below, reach_of(outlet.output)
-        low = plus(whole, outlet.output.aggregation.reach if below else around)
+        around = reach_of(outlet.output)
+        low = plus(whole, outlet.output.aggregation.reach)
         span = Span(
             low if first is None else max(low, first), None if mark is None or mark == MAX_TIME else plus(mark, -around)
         )
@@ -137,8 +136,8 @@ def reach_of(output: Output) -> int:
 
     A row without a match is stated so long after its time, and a pair may have one row before all that was read whole.
     """
-    join = output.aggregation if isinstance(output.aggregation, Join) else output.aggregation.pairs
-    return 0 if join is None else join.reach + 1
+    join = output.aggregation.joined
+    return 0 if join is None else join.reach
 
 
 def first_facts(pipeline: Pipeline, shapes: dict[str, PaneShape], files: RecordFiles, state: str) -> dict[str, Any]:

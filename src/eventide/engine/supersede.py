@@ -9,6 +9,7 @@ from typing import Any
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.run import Run
+from eventide.engine.succession import reach_of
 from eventide.errors import DefinitionError
 from eventide.model.policy import DISCARDING
 from eventide.model.time import MAX_TIME, plus
@@ -36,7 +37,6 @@ class Superseding:
     @classmethod
     def of(cls, pipeline: Pipeline, *, from_archive: bool, only: Iterable[str] | None = None) -> Superseding:
         """Look at the live run; one that has not caught up yet has nothing to be superseded. `only`: the names of some outputs."""
-        pipeline.refuse_join("a backfill into live sinks")
         outputs = _asked(pipeline, only)
         state = None if pipeline.state is None else State.of(pipeline)
         facts, ledger = (None, None) if state is None else (state.definition, state.committed)
@@ -66,9 +66,13 @@ class Superseding:
             mark = self.ledger.frontier.watermark
             if output.sink is None or mark is None:
                 continue
-            final = None if mark == MAX_TIME else plus(mark, -output.late.allowed)
+            around = reach_of(output)
+            final = None if mark == MAX_TIME else plus(mark, -output.late.allowed - around)
             files = tuple(committed_files(run.store, f"panes/{output.name}", run.ledger))
             own = Results(run.store, files, run.shapes[output.name], final, looked_from=run.ledger.looked_from.get(output.name))
+            # A pair's other row may lie before the history; one that stood alone lies before the pair that it is in now.
+            if around:
+                own = own.beginning(-around if self.from_archive else around)
             delivery = Delivery(self.pipeline.name, output.name, run.ledger.batch, run.last_clock, mark)
             self._deliver(output.sink, own, run.generation, delivery)
 

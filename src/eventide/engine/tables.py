@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from eventide.definition.join import Join
 from eventide.definition.output import Output
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.batch.rows import AUDIT
@@ -72,7 +73,8 @@ def windows(pipeline: Pipeline, spark: SparkSession, output: Output) -> DataFram
     """
     from pyspark.sql import functions as F
 
-    pipeline.refuse_join("this table")
+    if isinstance(output.aggregation, Join):
+        pipeline.refuse_join("this table")
     state_of, window = State.of(pipeline), output.aggregation.window
     assert isinstance(window, Sliding | Session), "pairs of a join have been refused"
     mark = state_of.ledger.frontier.watermark

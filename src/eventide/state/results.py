@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ import pyarrow.compute
 
 from eventide.errors import LossWarning
 from eventide.kernel.arrow_types import small
+from eventide.model.time import plus
 from eventide.redaction import warn_of
 from eventide.sinks.base import Span
 from eventide.sinks.ranked import highest, outdated, retracts
@@ -35,6 +36,8 @@ class Results:
     shape: PaneShape
     until: int | None = None
     """Only windows that end at or before it."""
+    since: int | None = None
+    """Only windows that start at or after it."""
     mixed: bool = False
     """Whether panes of one window may be in files of different names."""
     looked_from: int | None = None
@@ -50,13 +53,19 @@ class Results:
         for file in self.files:
             bucket = "" if self.mixed else file.rpartition("/")[2].partition("@")[0]
             buckets.setdefault(bucket, []).append(file)
-        schema, end = self.shape.schema, self.shape.meta("window_end")
+        schema, start, end = self.shape.schema, self.shape.meta("window_start"), self.shape.meta("window_end")
         for files in buckets.values():
             table = pa.Table.from_batches(list(self.store.batches(files, schema)), schema=schema)
             if self.until is not None:
-                ends = table[end].cast(pa.timestamp("us")).cast(pa.int64())
-                table = table.filter(pa.compute.less_equal(ends, pa.scalar(self.until, pa.int64())))
+                table = table.filter(pa.compute.less_equal(_micros(table, end), pa.scalar(self.until, pa.int64())))
+            if self.since is not None:
+                table = table.filter(pa.compute.greater_equal(_micros(table, start), pa.scalar(self.since, pa.int64())))
             yield table
+
+    def beginning(self, span: int) -> Results:
+        """The same, taken to be all that there is from so long after the first window on, or, with a negative span, before it."""
+        first = self.first_start()
+        return self if first is None else replace(self, since=plus(first, span))
 
     def inserts(self) -> Iterator[pa.RecordBatch]:
         """Without those that were withdrawn."""
@@ -70,12 +79,15 @@ class Results:
 
     def first_start(self) -> int | None:
         """The start of the earliest window that was looked at: one that a view shows nothing of is known to be empty there."""
+        if self.since is not None:
+            return self.since
         column = self.shape.meta("window_start")
-        starts: list[Any] = [
-            self.looked_from,
-            *(pa.compute.min(table[column].cast(pa.timestamp("us")).cast(pa.int64())).as_py() for table in self._buckets()),
-        ]
+        starts: list[Any] = [self.looked_from, *(pa.compute.min(_micros(table, column)).as_py() for table in self._buckets())]
         return min((start for start in starts if start is not None), default=None)
+
+
+def _micros(table: pa.Table, column: str) -> pa.ChunkedArray[Any]:
+    return table[column].cast(pa.timestamp("us")).cast(pa.int64())
 
 
 def keep_backfilled(store: Store, output: str, generation: int, results: Results) -> None:

@@ -61,7 +61,7 @@ def _policies(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     for output in pipeline.outputs:
         policy = output.late
         if _is_beside(tuning, output):
-            asked = f"it reads {words(output.aggregation.window)}, which this says nothing of: ask for that window"
+            asked = f"it reads {words(output.aggregation.first.window)}, which this says nothing of: ask for that window"
             yield f"late=ev.{words(policy)},", f"{output.name}: {AS_IT_IS}; {asked}"
             continue
         if policy.name in ("drop", "divert"):
@@ -73,15 +73,16 @@ def _policies(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         yield (
             f"late=ev.{_written(wanted)},",
             f"{output.name}: {_effect(output, 'late', policy, wanted)}"
-            + ("" if tuning.allowed else "; this history needs none of it"),
+            + ("" if tuning.allowed else "; this history needs none of it")
+            + ("; results(late=…) below it must allow as much" if output.aggregation.below else ""),
         )
 
 
 def _is_beside(tuning: Tuning, output: Output) -> bool:
     """Whether an output reads other windows than those that were asked about, where another output reads these."""
     assert tuning.pipeline is not None
-    windows = {o.aggregation.window for o in tuning.pipeline.outputs}
-    return len(windows) > 1 and tuning.answer.question.window in windows - {output.aggregation.window}
+    windows = {o.aggregation.first.window for o in tuning.pipeline.outputs}
+    return len(windows) > 1 and tuning.answer.question.window in windows - {output.aggregation.first.window}
 
 
 def _effect(part: Any, setting: str, was: Any, wanted: Any) -> str:

@@ -86,7 +86,7 @@ def _parts(what: Any, window: Window | None, output: str | None) -> tuple[tuple[
     what.refuse_join("tuning")
     chosen = what.output(output)
     taken = chosen.name if window is None and len({one.window for one in what.aggregations}) > 1 else None
-    return what.sources, window or chosen.aggregation.window, taken
+    return what.sources, window or chosen.aggregation.first.window, taken
 
 
 def _packages(what: Any) -> list[str]:

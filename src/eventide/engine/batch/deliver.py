@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.definition.output import Audit, Output
 from eventide.engine.batch.bucket_task import finished_kinds
 from eventide.engine.batch.microbatch import BatchResult
-from eventide.engine.batch.pairs import pair_kinds, pair_shapes
+from eventide.engine.batch.pairs import pair_shapes, row_kinds
 from eventide.engine.batch.runner import Runner
 from eventide.engine.batch.staging import deliver_staged, is_large
 from eventide.kernel.arrow_types import small, small_schema
@@ -37,8 +37,7 @@ def pane_shapes(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str, Pa
     """The columns of the panes of each output of an aggregation, or of a join; `kinds` are those of its rows."""
     if shape.join is not None:
         return pair_shapes(shape, shape.join, kinds)
-    kinds = kinds if shape.pairs is None else pair_kinds(shape.pairs, kinds)
-    done = finished_kinds(shape, kinds)
+    done = finished_kinds(shape, row_kinds(shape, kinds))
     return {output.name: _pane_shape(shape, output, done) for output in shape.plan.outputs}
 
 

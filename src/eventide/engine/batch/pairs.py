@@ -21,6 +21,11 @@ def pair_kinds(join: JoinPlan, kinds: dict[str, pl.DataType]) -> dict[str, pl.Da
     return {name: kinds[column] for name, (_, column) in join.bound.columns}
 
 
+def row_kinds(shape: BoundPlan, kinds: dict[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """The columns of an aggregation's rows with their types: of the events, or of the pairs that it reads instead."""
+    return kinds if shape.pairs is None else pair_kinds(shape.pairs, kinds)
+
+
 def pair_shapes(shape: BoundPlan, join: JoinPlan, kinds: dict[str, pl.DataType]) -> dict[str, PaneShape]:
     """The columns of each output of a join, as Arrow types."""
     fields = pl.DataFrame(schema=pair_kinds(join, kinds)).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
