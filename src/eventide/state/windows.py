@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from eventide.kernel.columns import END, SLICE, TIME
+from eventide.kernel.session_layers import standing
 from eventide.model.time import MAX_TIME, MIN_TIME, plus
 from eventide.model.window import Session, Sliding, Window
 from eventide.state.state import State
@@ -63,12 +64,21 @@ def _ends(state: State, window: Window | None, parts: list[Part]) -> Ends:
     if window is None:
         return []
     if isinstance(window, Session):
-        ends = _column(state, [part for part in parts if part.kind == PartKind.SESSIONS], END)
-        return [(end, end, 1) for end in ends]
+        return [(end, end, 1) for end in _session_ends(state, [part for part in parts if part.kind == PartKind.SESSIONS])]
     starts: set[int] = set()
     for kind, column in CUT.items():
         starts.update(_column(state, [part for part in parts if part.kind == kind], column))
     return _ranges(window, sorted(starts))
+
+
+def _session_ends(state: State, parts: list[Part]) -> list[int]:
+    """Of the sessions that live, each output's and each bucket's by themselves."""
+    found: list[int] = []
+    for own in {(part.output, part.bucket) for part in parts}:
+        layers = sorted((part for part in parts if (part.output, part.bucket) == own), key=lambda part: part.batch)
+        lives = standing(state.store.read(layers))
+        found += [] if lives is None else lives[END].to_list()
+    return found
 
 
 def _column(state: State, parts: list[Part], column: str) -> list[int]:
