@@ -118,7 +118,7 @@ def main() -> None:
         try:
             for name in told.cases.split(","):
                 report[name] = measured(CASES[name], streams, told.rounds, Path(made) / "at-work")
-                print("\n".join(shown(name, report[name], told.rows)), flush=True)
+                print("\n".join(shown(name, report[name])), flush=True)
         finally:
             streams.close()
     if told.results:

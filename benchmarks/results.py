@@ -13,7 +13,7 @@ from typing import Any
 HEAD = "| case | engine | by time, steady | bar | whole run | by CPU | cold |\n|---|---|---|---|---|---|---|"
 
 
-def shown(name: str, found: dict[str, Any], rows: int) -> list[str]:
+def shown(name: str, found: dict[str, Any]) -> list[str]:
     """A case for the terminal."""
     lines = [f"{name}:"]
     for engine, facts in found["engines"].items():
@@ -44,26 +44,23 @@ def machine() -> list[str]:
 
 
 def write_results(directory: Path, report: dict[str, Any], rows: int, rounds: int) -> None:
-    """A page, the numbers behind it, and a plot, by the day."""
+    """A page, the numbers behind it, and a plot, by the day; cases that were measured apart on one day stand together."""
     directory.mkdir(parents=True, exist_ok=True)
     day = f"{datetime.now(UTC):%Y-%m-%d}"
-    lines = [
-        f"# {day}: {rows:,} rows, {rounds} rounds",
-        "",
-        "How many times as fast as the first engine of its case.",
-        "",
-        HEAD,
-    ]
+    numbers = directory / f"{day}.json"
+    before = json.loads(numbers.read_text()) if numbers.exists() else {}
+    report = before | {name: {"rows": rows, "rounds": rounds, **found} for name, found in report.items()}
+    lines = [f"# {day}", "", "How many times as fast as the first engine of its case; medians of the rounds.", "", HEAD]
     for name, found in report.items():
         for (engine, ratio), bar in zip(found["ratios"].items(), found["bars"], strict=True):
-            numbers = " | ".join(f"{ratio[what]:.2f}" for what in ("seconds", "cpu", "cold"))
-            lines.append(f"| {name} | {engine} | **{ratio['steady']:.2f}** | {bar:.2g} | {numbers} |")
-    lines += ["", "## Seconds and answers", ""]
+            told = " | ".join(f"{ratio[what]:.2f}" for what in ("seconds", "cpu", "cold"))
+            lines.append(f"| {name} | {engine} | **{ratio['steady']:.2f}** | {bar:.2g} | {told} |")
+    lines += ["", f"![the ratios]({day}.png)", "", "## Seconds and answers", ""]
     for name, found in report.items():
-        lines += [*(f"    {line}" for line in shown(name, found, rows)), ""]
+        lines += [f"{found['rows']:,} rows, rounds: {found['rounds']}", "", *(f"    {line}" for line in shown(name, found)), ""]
     lines += ["## Machine", "", *machine(), ""]
     (directory / f"{day}.md").write_text("\n".join(lines))
-    (directory / f"{day}.json").write_text(json.dumps(report, indent=1) + "\n")
+    numbers.write_text(json.dumps(report, indent=1) + "\n")
     plot(directory / f"{day}.png", report)
 
 

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from eventide.kernel.bound_plan import Above, BoundPlan
-from eventide.kernel.columns import ARRIVAL, END, LANE, OFFSET, OP, ROWS, SEEN, SLICE, SOURCE, TIME, UNSEEN
-from eventide.kernel.fire import SEQUENCE
+from eventide.kernel.columns import ARRIVAL, END, LANE, OFFSET, OP, ROWS, SEEN, SEQUENCE, SLICE, SOURCE, TIME, UNSEEN
 from eventide.kernel.handing import changes, no_changes
 from eventide.kernel.judge import W
 from eventide.kernel.stage import compacted, last_changes, withdrawals

@@ -124,13 +124,18 @@ class BoundPlan:
 
     @property
     def sweeps_all(self) -> bool:
-        """Whether the sweep sees every change of a lane's watermark, not only those that can change a verdict."""
-        return any(one.keeps_rows for one in self.every) or self.plan.when_all_idle == "advance"
+        """Whether the sweep sees every change of a lane's watermark, not only those that can change a window's verdict."""
+        return any(one.join is not None for one in self.every) or self.plan.when_all_idle == "advance"
 
     @property
     def keeps_clocks(self) -> bool:
-        """Whether the lanes' own clocks are kept until they are swept."""
-        return self.tells_watermark and not self.sweeps_all
+        """Whether the lanes' own clocks are kept until they are swept: the buckets look W up in them, row by row, and the driver does not."""
+        return (self.tells_watermark or self.needs_each_step) and not self.sweeps_all
+
+    @property
+    def needs_each_step(self) -> bool:
+        """Whether any step of W can change an answer: sessions end at every instant, and what is remembered of duplicates too."""
+        return any(one.keeps_rows for one in self.every)
 
     @property
     def keeps_rows(self) -> bool:

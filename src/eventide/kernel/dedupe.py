@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import polars as pl
 
@@ -13,10 +14,12 @@ from eventide.kernel.keys import hashable
 from eventide.model.time import plus
 
 
-def keep_first(rows: pl.DataFrame, kept: pl.DataFrame, shape: BoundPlan) -> tuple[pl.DataFrame, pl.DataFrame]:
+def keep_first(
+    rows: pl.DataFrame, kept: pl.DataFrame, shape: BoundPlan, told: Callable[[pl.DataFrame], pl.DataFrame]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows (with W at their position) that are not duplicates, and what must be remembered of them.
 
-    `kept` has the deduplication key and the event times of rows kept before.
+    Rows that may be duplicates are `told` W to the microsecond, if there are any. `kept` has the deduplication key and the event times of rows kept before.
     """
     within = shape.plan.dedupe_within
     assert within is not None
@@ -25,6 +28,8 @@ def keep_first(rows: pl.DataFrame, kept: pl.DataFrame, shape: BoundPlan) -> tupl
     known = rows.join(kept.select(keys).unique(), on=keys, how="semi", nulls_equal=True).select(POSITION)
     rows = rows.join(known.with_columns(pl.lit(True).alias("__known")), on=list(POSITION), how="left")
     doubtful = rows.filter((pl.col("__times") > 1) | pl.col("__known").fill_null(False)).sort(POSITION)
+    if len(doubtful):
+        doubtful = told(doubtful)
     alone = rows.filter((pl.col("__times") == 1) & ~pl.col("__known").fill_null(False))
     firsts = doubtful.filter(_firsts(doubtful, kept, keys, within))
     fresh = pl.concat([alone, firsts]).drop("__times", "__known")

@@ -7,15 +7,17 @@ holds results back, that may have been nothing. A result that was withdrawn has 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from eventide.kernel import aggregate
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import END, OP, ROWS, SEEN, TIMING, UNSEEN
+from eventide.kernel.columns import COVERED, END, OP, ORDER, ROWS, SEEN, SEQUENCE, TIMING, UNSEEN
 from eventide.kernel.expression import holds
 from eventide.kernel.judge import W
+from eventide.kernel.turns import FIRST, last_in_turn, numbered, totals_in_turn, what_stood_before
 from eventide.kernel.view import THERE, filters, shown, shown_kinds
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
 from eventide.model.plan import OutputPlan
@@ -25,15 +27,15 @@ from eventide.model.trigger import After, Every, EveryRows, PerBatch, PerRow, Wh
 from eventide.model.view import WHOLE
 from eventide.model.window import Sliding
 
-SEQUENCE, COVERED, DUE = "__sequence", "__covered", "__due"
+DUE = "__due"
 UNTIMED = MAX_TIME
 """Due at no time of its own: rows are held back until there are enough of them, or until the allowed lateness ends."""
 PLAIN = "__plain"
 """An entry that says no more than one on-time result: what a window without an entry is taken to have said."""
+COMES = "__comes"
+"""Whether a result is said: it is there, and another than what stood."""
 WITHDRAWN = "__withdrawn"
 """Nothing stands although something was said; only an output whose results may be absent has this column."""
-ORDER = "__order"
-"""Where a late partial stands among those of its batch: one each for per-row firing, the class of W for the next stage, otherwise all the same."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,6 @@ class Firing:
             aggregates if self.output.view == WHOLE else list(self.output.view.names(self.shape.keys, aggregates, "view"))
         )
         self._filters = may_be_absent(self.shape, self.output)
-        self._class = UNSEEN
 
     def run(self, stored: pl.DataFrame, late: pl.DataFrame) -> None:
         """Fire over the windows in scope: `stored` are partials by window end, `late` those of this batch's late rows."""
@@ -114,13 +115,26 @@ class Firing:
         self._imply(held, touched)
         base = held.filter(pl.col(SEEN) - self.output.allowed < pl.col(END))
         if isinstance(trigger, PerRow):
-            for row in fresh.sort(ORDER).partition_by(ORDER, maintain_order=True):
-                self._class, base = int(row[ORDER][0]), _both(base, row)
-                now = base.join(row.select(self.by).unique(), on=self.by, how="semi", nulls_equal=True)
-                self._emit(self._merged(now), LATE)
+            self._row_by_row(base, fresh)
             return
         total = self._merged(_both(base, fresh))
         self._emit(total if isinstance(trigger, PerBatch) else self._wanting(total, trigger), LATE)
+
+    def _row_by_row(self, base: pl.DataFrame, fresh: pl.DataFrame) -> None:
+        """A result for each late row, in their order; a retract comes before its insert."""
+        begun = len(self.panes)
+        for totals in self._in_turn(base, fresh):
+            self._emit(totals, LATE)
+        if panes := self.panes[begun:]:
+            inserted = pl.col(OP) == INSERT
+            self.panes[begun:] = [
+                pl.concat(panes, how="diagonal_relaxed").sort(ORDER, inserted, maintain_order=True).drop(ORDER)
+            ]
+
+    def _in_turn(self, base: pl.DataFrame, fresh: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        return totals_in_turn(
+            base, fresh, self.by, lambda partials, by: aggregate.merge(partials, by, self.shape.plan.aggregates)
+        )
 
     def _early(self, stored: pl.DataFrame) -> None:
         trigger = self.output.early
@@ -244,25 +258,26 @@ class Firing:
         if merged.is_empty():
             return
         both = self._beside_said(self._shown(self._finished(merged)).drop(DUE))
+        both = both.with_columns(pl.col(SEQUENCE).is_null().alias(PLAIN))
+        if self._filters:
+            both = both.with_columns(pl.col(f"__was_{WITHDRAWN}").fill_null(False))
+        both = what_stood_before(both, self.by, self.names, (THERE, WITHDRAWN) if self._filters else None)
         (self._emit_filtered if self._filters else self._emit_all)(both, timing)
 
     def _emit_all(self, both: pl.DataFrame, timing: str) -> None:
         names = self.names
-        said = pl.col(SEQUENCE).fill_null(-1) >= 0
+        said = (pl.col(SEQUENCE) >= 0) | ~pl.col(FIRST)
         if self.output.accumulation == DISCARDING:
             changed = pl.col(COVERED) > pl.col(f"__was_{COVERED}").fill_null(0)
         else:
             differs = [pl.col(n).ne_missing(pl.col(f"__was_{n}")) for n in names]
             changed = ~said | pl.any_horizontal(differs)
-        both = both.with_columns(pl.col(SEQUENCE).is_null().alias(PLAIN), pl.col(SEQUENCE).fill_null(-1))
-        news = both.filter(changed)
+        both = numbered(both.with_columns(changed.alias(COMES)), self.by, COMES)
         if self.output.accumulation == RETRACTING:
-            self._pane(
-                news.filter(said).select([*self.by, SEQUENCE, *[pl.col(f"__was_{n}").alias(n) for n in names]]), RETRACT, timing
-            )
-        news = news.with_columns(pl.col(SEQUENCE) + 1)
-        self._pane(self._deltas(news).select([*self.by, SEQUENCE, *names]), INSERT, timing)
-        self._enter(pl.concat([news, both.filter(~changed)]), timing)
+            self._pane(both.filter(pl.col(COMES) & said), RETRACT, timing)
+        both = both.with_columns(pl.col(SEQUENCE) + pl.col(COMES).cast(pl.Int64))
+        self._pane(self._deltas(both.filter(COMES)), INSERT, timing)
+        self._enter(both, timing)
 
     def _emit_filtered(self, both: pl.DataFrame, timing: str) -> None:
         """The same where results may be absent: what stands is withdrawn when its row is there no more, in every mode."""
@@ -270,28 +285,22 @@ class Firing:
         assert isinstance(window, Sliding)
         first = int(both[END].min()) - window.size  # type: ignore[arg-type]
         self.looked_from = first if self.looked_from is None else min(self.looked_from, first)
-        both = both.with_columns(
-            pl.col(SEQUENCE).is_null().alias(PLAIN),
-            pl.col(SEQUENCE).fill_null(-1),
-            pl.col(f"__was_{WITHDRAWN}").fill_null(False),
-        )
-        stands = (pl.col(SEQUENCE) >= 0) & ~pl.col(f"__was_{WITHDRAWN}")
+        stands = ((pl.col(SEQUENCE) >= 0) | ~pl.col(FIRST)) & ~pl.col(f"__was_{WITHDRAWN}")
         differs = pl.any_horizontal([pl.col(n).ne_missing(pl.col(f"__was_{n}")) for n in self.names])
         comes = pl.col(THERE) & (~stands | differs)
         goes = stands & (~pl.col(THERE) | (pl.lit(self.output.accumulation == RETRACTING) & differs))
-        said = [pl.col(f"__was_{n}").alias(n) for n in self.names]
-        self._pane(both.filter(goes).select([*self.by, SEQUENCE, *said]), RETRACT, timing)
+        both = numbered(both.with_columns(comes.alias(COMES)), self.by, COMES)
+        self._pane(both.filter(goes), RETRACT, timing)
         both = both.with_columns(
-            comes.alias("__comes"),
             (~pl.col(THERE) & (pl.col(SEQUENCE) >= 0)).alias(WITHDRAWN),
-            (pl.col(SEQUENCE) + comes.cast(pl.Int64)).alias(SEQUENCE),
+            (pl.col(SEQUENCE) + pl.col(COMES).cast(pl.Int64)).alias(SEQUENCE),
         )
-        self._pane(both.filter("__comes").select([*self.by, SEQUENCE, *self.names]), INSERT, timing)
+        self._pane(both.filter(COMES), INSERT, timing)
         self._enter(both, timing)
 
     def _enter(self, both: pl.DataFrame, timing: str) -> None:
         rests = timing == ON_TIME or (timing == LATE and holds_nothing_back(self.output))
-        entries = both.with_columns(
+        entries = last_in_turn(both, self.by).with_columns(
             (pl.col(PLAIN) & pl.lit(timing == ON_TIME)).alias(PLAIN),
             (pl.lit(None, dtype=pl.Int64) if rests else pl.col(DUE)).alias(DUE),
         )
@@ -323,10 +332,15 @@ class Firing:
                 changes.append(pl.when(before.is_null()).then(pl.col(name)).otherwise(pl.col(name) - before).alias(name))
         return news.with_columns(changes)
 
-    def _pane(self, panes: pl.DataFrame, op: str, timing: str) -> None:
-        if len(panes):
-            under = [pl.lit(self._class if timing == LATE else UNSEEN, dtype=pl.Int64).alias(W)] if self.hands_on else []
-            self.panes.append(panes.with_columns(pl.lit(op).alias(OP), pl.lit(timing).alias(TIMING), *under))
+    def _pane(self, news: pl.DataFrame, op: str, timing: str) -> None:
+        """Panes of results; what is retracted is what stood before them."""
+        if news.is_empty():
+            return
+        told = [pl.col(f"__was_{n}").alias(n) if op == RETRACT else pl.col(n) for n in self.names]
+        order = [ORDER] if ORDER in news.columns else []
+        under = [pl.col(ORDER) if order else pl.lit(UNSEEN, dtype=pl.Int64)] if self.hands_on else []
+        panes = news.select(*self.by, SEQUENCE, *told, *order, *(w.alias(W) for w in under))
+        self.panes.append(panes.with_columns(pl.lit(op).alias(OP), pl.lit(timing).alias(TIMING)))
 
     def _note(self, entries: pl.DataFrame) -> None:
         if entries.is_empty():

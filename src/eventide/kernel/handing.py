@@ -10,8 +10,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from eventide.kernel.bound_plan import Above, BoundPlan
-from eventide.kernel.columns import ARRIVAL, END, LANE, OFFSET, OP, ROWS, SOURCE, TIME
-from eventide.kernel.fire import SEQUENCE
+from eventide.kernel.columns import ARRIVAL, END, LANE, OFFSET, OP, ROWS, SEQUENCE, SOURCE, TIME
 from eventide.kernel.grid import last_threshold
 from eventide.kernel.jsontext import json_of
 from eventide.kernel.judge import W

@@ -38,6 +38,17 @@ def matchable(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col(pl.Float64, pl.Float32).cast(pl.String))
 
 
+def known(rows: pl.DataFrame, among: pl.DataFrame) -> pl.Series:
+    """Of each row of keys, whether it is among others.
+
+    >>> known(pl.DataFrame({"k": [float("nan"), 1.5]}), pl.DataFrame({"k": [float("nan"), None]})).to_list()
+    [True, False]
+    """
+    marked = matchable(among).unique().with_columns(__known=True)
+    found = matchable(rows).join(marked, on=rows.columns, how="left", maintain_order="left", nulls_equal=True)
+    return found["__known"].fill_null(False)
+
+
 def hashable(key: tuple[Any, ...]) -> tuple[Any, ...]:
     """A key for a dict: Python finds a NaN only if it is the same object.
 

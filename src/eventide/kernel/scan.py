@@ -270,7 +270,10 @@ def _crosses(shape: BoundPlan, every_change: bool) -> pl.Expr:
     """Where a lane's watermark passes something that a verdict can ask for."""
     window, allowances = shape.plan.window, shape.plan.allowances
     before, after = pl.col("__before"), pl.col("__after")
-    if every_change or isinstance(window, Session):
+    if every_change:
         return after != before
+    begins = (before == MIN_TIME) & (after != MIN_TIME)
+    if isinstance(window, Session):  # rows that need more are told by the lane's clock
+        return begins
     passes = last_threshold(after, window, allowances) != last_threshold(before, window, allowances)
-    return passes | ((before == MIN_TIME) & (after != MIN_TIME))
+    return passes | begins

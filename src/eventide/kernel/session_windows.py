@@ -14,11 +14,12 @@ import polars as pl
 
 from eventide.kernel import aggregate
 from eventide.kernel.bound_plan import Above, BoundPlan
-from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, TIME, TIMING, UNSEEN
+from eventide.kernel.columns import BEHIND, END, OP, POSITION, ROWS, SEQUENCE, TIME, TIMING, UNSEEN
 from eventide.kernel.expression import holds
-from eventide.kernel.fire import DUE, SEQUENCE, Moment
+from eventide.kernel.fire import DUE, Moment
 from eventide.kernel.judge import DISORDER, IDLENESS, W
-from eventide.kernel.keys import hashable, matchable
+from eventide.kernel.keys import hashable, known
+from eventide.kernel.session_layers import layer_over
 from eventide.kernel.view import START, THERE, filters, shown, shown_kinds
 from eventide.model.expression import Node
 from eventide.model.pane import EARLY, INSERT, LATE, ON_TIME, RETRACT
@@ -85,23 +86,23 @@ class SessionFiring:
         self.ends: list[tuple[int, int, int]] = []
         """For the stages above: where the session of a row ended right after it, W at the row, and how many rows there were of the kind."""
         self._filters = filters(output.view) or above is not None
+        self.idle = pl.DataFrame()
+        """Stored sessions of keys that nothing happens to."""
 
     def run(self, rows: pl.DataFrame, state: pl.DataFrame) -> pl.DataFrame:
-        """Take swept rows (with W at their position) into the stored sessions; gives the sessions to store next."""
+        """Take swept rows (with W at their position) into the sessions; gives those of all keys that it looked at, with a gap for each that has none left."""
         keys = list(self.shape.keys)
         self._key_kinds = {key: state.schema[key] for key in keys}
         rows = rows.with_row_index("__row")
         fragments, doubtful = self._fragments(rows)
-        busy, idle = self._in_scope(state, rows)
+        busy, self.idle = self._in_scope(state, rows)
         parts = aggregate_parts(self.shape, fragments, doubtful, busy)
         self._load(busy, keys)
         made = self._take_fragments(fragments, keys, base=len(busy))
         self._take_rows(doubtful, keys, base=len(busy) + made)
         self._end_of_batch()
         self._resolve(parts)
-        return (
-            pl.concat([idle, self._stored(parts, state)], how="diagonal_relaxed") if len(idle) else self._stored(parts, state)
-        )
+        return layer_over(busy, self._stored(parts, state), keys)
 
     def _fragments(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Rows of keys that need no order, numbered by fragment; and the others, in position order."""
@@ -124,29 +125,24 @@ class SessionFiring:
         )
 
     def _in_scope(self, state: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Stored sessions that this batch can change, and those that it cannot."""
+        """Stored sessions of keys that this batch can change, and of those that it cannot."""
         keys = list(self.shape.keys)
         if state.is_empty():
             return state, state
-        touched = (
-            matchable(state.select(keys))
-            .join(
-                matchable(rows.select(keys)).unique().with_columns(__hit=True),
-                on=keys,
-                how="left",
-                maintain_order="left",
-                nulls_equal=True,
-            )["__hit"]
-            .fill_null(False)
-            if keys
-            else pl.Series([len(rows) > 0] * len(state))
-        )
-        moved = pl.col(END) <= (UNSEEN if self.moment.now is None else self.moment.now)
+        touched = known(state.select(keys), rows.select(keys)) if keys else pl.Series([len(rows) > 0] * len(state))
+        now = UNSEEN if self.moment.now is None else self.moment.now
+        ended = pl.lit(True) if now == MAX_TIME else pl.col(END) <= now - self.output.allowed
+        moved = pl.when(CLOSED).then(ended | (pl.col(PENDING) > 0)).otherwise(pl.col(END) <= now)
         paced = (pl.col(DUE) <= self.moment.clock).fill_null(False)  # a timer keeps its pace whether or not rows came
         # Rows that wait under a trigger which was another when they came.
         asked = pl.lit(self.output.early is not None) & (pl.col(PENDING) > 0)
         scope = touched | state.select(moved | paced | asked).to_series()
-        return state.filter(scope), state.filter(~scope)
+        # A key is looked at whole: what is written of it takes the place of all that was.
+        at_all = pl.col("__hit").max()
+        whole = state.with_columns(scope.alias("__hit")).with_columns((at_all.over(keys) if keys else at_all).alias("__hit"))[
+            "__hit"
+        ]
+        return state.filter(whole), state.filter(~whole)
 
     def _load(self, state: pl.DataFrame, keys: list[str]) -> None:
         columns = [START, END, ROWS, PENDING, CLOSED, DUE, SAID]

@@ -6,11 +6,13 @@ of each result with W < b + A. So one result may stand with different values in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from eventide.kernel import aggregate
-from eventide.kernel.columns import END, OP, ROWS, SEEN
-from eventide.kernel.fire import COVERED, SEQUENCE, Firing
+from eventide.kernel.columns import COVERED, END, OP, ORDER, ROWS, SEEN, SEQUENCE
+from eventide.kernel.fire import Firing
 from eventide.kernel.handing import IDENTITY
 from eventide.kernel.view import THERE, filters
 from eventide.model.pane import INSERT, RETRACT
@@ -22,6 +24,13 @@ STANDS = "__stands"
 class StageFiring(Firing):
     """One output's panes of one batch, for one bucket of a stage's keys; "partials" are changes, by window."""
 
+    def _in_turn(self, base: pl.DataFrame, fresh: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Changes do not add up: each is taken by itself."""
+        for change in fresh.sort(ORDER).partition_by(ORDER, maintain_order=True):
+            base = pl.concat([base, change.drop(ORDER)], how="diagonal_relaxed")
+            now = base.join(change.select(self.by).unique(), on=self.by, how="semi", nulls_equal=True)
+            yield self._merged(now).with_columns(pl.lit(int(change[ORDER][0]), dtype=pl.Int64).alias(ORDER))
+
     def _merged(self, partials: pl.DataFrame) -> pl.DataFrame:
         """The parts of what stands; windows in which nothing stands are among them, and rows count changes."""
         last = last_changes(partials, self.by).filter(pl.col(OP) == INSERT)
@@ -31,8 +40,9 @@ class StageFiring(Firing):
         return both.with_columns(pl.col(STANDS).fill_null(False))
 
     def _finished(self, merged: pl.DataFrame) -> pl.DataFrame:
-        done = super()._finished(merged.filter(STANDS).drop(STANDS)).drop(COVERED)
-        known = merged.select(*self.by, pl.col(ROWS).alias(COVERED), STANDS)
+        done = super()._finished(merged.filter(STANDS).drop(STANDS)).drop(COVERED, ORDER, strict=False)
+        order = [ORDER] if ORDER in merged.columns else []
+        known = merged.select(*self.by, *order, pl.col(ROWS).alias(COVERED), STANDS)
         return known.join(done, on=self.by, how="left", nulls_equal=True, maintain_order="left")
 
     def _shown(self, finished: pl.DataFrame) -> pl.DataFrame:

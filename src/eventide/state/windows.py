@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from eventide.kernel.columns import END, SLICE, TIME
+from eventide.kernel.session_layers import standing
 from eventide.kernel.view import START
 from eventide.model.time import MAX_TIME, MIN_TIME, plus, saturate
 from eventide.model.window import Bounds, Session, Sliding, Window
@@ -69,9 +70,7 @@ def open_windows(state: State, output: str, window: Window) -> list[Bounds]:
     ledger = state.ledger
     parts, mark = parts_of(ledger, output), ledger.frontier.watermark
     if isinstance(window, Session):
-        sessions = [part for part in parts if part.kind == PartKind.SESSIONS]
-        frames = state.store.read(sessions, [START, END]) if sessions else []
-        found = {bounds for frame in frames for bounds in frame.select(START, END).iter_rows()}
+        found = {bounds for lives in _sessions(state, parts) for bounds in lives.select(START, END).iter_rows()}
     else:
         ends = {end for first, last, step in _ends(state, window, parts) for end in range(first, last + 1, step)}
         found = {(saturate(end - window.size), end) for end in ends}
@@ -82,12 +81,21 @@ def _ends(state: State, window: Window | None, parts: list[Part]) -> Ends:
     if window is None:
         return []
     if isinstance(window, Session):
-        ends = _column(state, [part for part in parts if part.kind == PartKind.SESSIONS], END)
-        return [(end, end, 1) for end in ends]
+        return [(end, end, 1) for lives in _sessions(state, parts) for end in lives[END]]
     starts: set[int] = set()
     for kind, column in CUT.items():
         starts.update(_column(state, [part for part in parts if part.kind == kind], column))
     return _ranges(window, sorted(starts))
+
+
+def _sessions(state: State, parts: list[Part]) -> Iterator[pl.DataFrame]:
+    """The sessions that live, each output's and each bucket's by themselves."""
+    parts = [part for part in parts if part.kind == PartKind.SESSIONS]
+    for own in {(part.output, part.bucket) for part in parts}:
+        layers = sorted((part for part in parts if (part.output, part.bucket) == own), key=lambda part: part.batch)
+        lives = standing(state.store.read(layers))
+        if lives is not None:
+            yield lives
 
 
 def _column(state: State, parts: list[Part], column: str) -> list[int]:

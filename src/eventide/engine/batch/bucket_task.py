@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import polars as pl
 
@@ -21,6 +22,7 @@ from eventide.kernel.columns import (
     MISSED_FIRST,
     MISSED_LAST,
     OP,
+    ORDER,
     POSITION,
     SEEN,
     SLICE,
@@ -29,12 +31,14 @@ from eventide.kernel.columns import (
     UNSEEN,
     swept_between,
 )
-from eventide.kernel.fire import DUE, ORDER, Firing, Moment, held_back, holds_nothing_back, nothing_said
+from eventide.kernel.fire import DUE, Firing, Moment, held_back, holds_nothing_back, nothing_said
 from eventide.kernel.grid import last_end
 from eventide.kernel.handing import changes, class_of
 from eventide.kernel.join import in_order
 from eventide.kernel.keys import one_of_equals
+from eventide.kernel.overlap import windows_between
 from eventide.kernel.place import KEPT, LATE
+from eventide.kernel.session_layers import is_whole, standing
 from eventide.kernel.session_windows import SessionFiring, empty_sessions
 from eventide.kernel.share import behind_of
 from eventide.kernel.view import START, shown_kinds
@@ -134,7 +138,7 @@ class Settling:
 
     def run(self) -> BucketAccount:
         """Judge, store and fire."""
-        rows = self._swept_rows()
+        rows = self._with_each_step(self._swept_rows())
         self.account.judged += len(rows)
         self.account.late_by_source = judge.late_by_source(rows, self.shape)
         if isinstance(self.shape.plan.window, Session):
@@ -151,6 +155,15 @@ class Settling:
         kept = self.store.read(self.parts.get(kind, []))
         self.account.waiting = beyond(self.batch, kept)
         return swept_rows(self.shape, self.batch, kept)
+
+    def _with_each_step(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of sessions with W to the microsecond, where it can be that W has passed them; of any other it is enough that it has not."""
+        clocks, now = self.batch.clocks, self.batch.moment.now
+        if clocks is None or now is None or not isinstance(self.shape.plan.window, Session):
+            return rows
+        passed = pl.col(TIME) <= now
+        asking = rows.filter(passed)
+        return rows if asking.is_empty() else pl.concat([rows.filter(~passed), clocks.beside(asking, self.store)])
 
     def _pairs(self) -> pl.DataFrame:
         """The pairs that the join has just made, each at the later row's position and with W there."""
@@ -213,8 +226,7 @@ class Settling:
     def _fire(self, fresh: pl.DataFrame, late: pl.DataFrame, rows: pl.DataFrame) -> None:
         """Fire what is due, by partials that are new, those of them that are late, and the rows that they are of."""
         said = [self._said(index) for index in range(len(self.shape.plan.outputs))]
-        low, high = self._scope(late, said)
-        stored = self._stored(fresh, low, high)
+        stored = self._stored(fresh, *self._scope(late, said))
         for index, output in enumerate(self.shape.plan.outputs):
             above = self.shape.stage_over(output.name)
             firing = self._firing(output, said[index], above is not None)
@@ -229,8 +241,9 @@ class Settling:
     def _firing(self, output: OutputPlan, said: pl.DataFrame, hands_on: bool) -> Firing:
         return Firing(self.shape, output, self.batch.moment, said, self.batch.joined.get(output.name), hands_on)
 
-    def _stored(self, fresh: pl.DataFrame, low: int, high: int) -> pl.DataFrame:
-        """Partials by window that anything fired in this batch can need: those in the store, and new ones that are on time."""
+    def _stored(self, fresh: pl.DataFrame, first: int, last: int) -> pl.DataFrame:
+        """Partials of the windows that end in a range, by window: those in the store, and new ones that are on time."""
+        low, high = self._slices(first, last)
         parts = [p for p in self.parts.get(PartKind.PARTIAL, []) if p.high >= low and p.low <= high] if low <= high else []
         frames = self.store.read(parts)
         on_time = fresh.filter(pl.col(SEEN) == UNSEEN)
@@ -243,7 +256,13 @@ class Settling:
             frames = [merged]
         frames = [f for f in [*frames, on_time] if len(f)]
         stored = pl.concat(frames, how="diagonal_relaxed") if frames else fresh.head(0)
-        return judge.windows_of(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape)
+        return windows_between(stored.filter(pl.col(SLICE).is_between(low, high)), self.shape, first, last)
+
+    def _slices(self, first: int, last: int) -> tuple[int, int]:
+        """Between which times the slices start that windows ending in a range are made of."""
+        window = self.shape.plan.window
+        assert isinstance(window, Sliding)
+        return (first if first == UNSEEN else first - window.size, last)
 
     def _look(self, output: OutputPlan, firing: Firing | SessionFiring) -> None:
         if firing.looked_from is not None:
@@ -274,7 +293,7 @@ class Settling:
         self.account.panes.append((name, path, len(table)))
 
     def _scope(self, late: pl.DataFrame, said: list[pl.DataFrame]) -> tuple[int, int]:
-        """The slices that anything fired in this batch can need, as a range."""
+        """The ends of the windows that anything fired in this batch can need, as a range."""
         window, moment, plan = self.shape.plan.window, self.batch.moment, self.shape.plan
         assert isinstance(window, Sliding)
         ends: list[tuple[int, int]] = []
@@ -288,8 +307,7 @@ class Settling:
             ends += self._awaited(output, entries)
         if not ends:
             return (0, -1)
-        low = min(low for low, _ in ends)
-        return (low if low == UNSEEN else low - window.size, max(high for _, high in ends))
+        return (min(low for low, _ in ends), max(high for _, high in ends))
 
     def _awaited(self, output: OutputPlan, said: pl.DataFrame) -> list[tuple[int, int]]:
         """Windows whose late rows a trigger holds back, and whose time or end has come."""
@@ -333,14 +351,15 @@ class Settling:
         for index, output in enumerate(self.shape.plan.outputs):
             above = self.shape.stage_over(output.name)
             firing = SessionFiring(self.shape, output, self.batch.moment, above)
-            parts = [p for p in self.parts.get(PartKind.SESSIONS, []) if p.output == output.name]
-            empty = empty_sessions(self.shape, output, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
-            state = pl.concat([empty, *self.store.read(parts)], how="diagonal_relaxed").select(empty.columns)
-            if rows.is_empty() and state.is_empty():
+            parts = sorted((p for p in self.parts.get(PartKind.SESSIONS, []) if p.output == output.name), key=lambda p: p.batch)
+            if rows.is_empty() and self._is_still(output, parts):
                 continue
-            self._add(PartKind.SESSIONS, firing.run(rows, state), END, output=output.name)
+            empty = empty_sessions(self.shape, output, self._finished_kinds(), empty_partials(self.shape, self.batch.kinds))
+            lives = standing(self.store.read(parts))
+            state = empty if lives is None else pl.concat([empty, lives], how="diagonal_relaxed").select(empty.columns)
+            changed = firing.run(rows, state)
+            self._keep_sessions(output, parts, changed, firing.idle)
             self._look(output, firing)
-            self.account.dropped += parts
             rows_too = {f"rows_{name}": number for name, number in firing.counts.items()}
             self.account.counts[index] = {**firing.counts, **rows_too, **firing.causes}
             if above is not None:
@@ -357,6 +376,20 @@ class Settling:
                     (pl.col(TIME) + self.shape.plan.window.gap).alias(MISSED_LAST),  # type: ignore[union-attr]
                 )
                 self._divert(index, missed)
+
+    def _is_still(self, output: OutputPlan, parts: list[Part]) -> bool:
+        """Whether no session is closed, ended or asked for its result: nothing changes without rows."""
+        now = self.batch.moment.now
+        return not parts or (output.early is None and (now is None or all(part.low > now for part in parts)))
+
+    def _keep_sessions(self, output: OutputPlan, parts: list[Part], changed: pl.DataFrame, idle: pl.DataFrame) -> None:
+        """A layer over those that are there; now and then all of them are written anew."""
+        if changed.is_empty():
+            return
+        if is_whole([part.rows for part in parts], len(changed)):
+            self.account.dropped += parts
+            changed = pl.concat([idle, changed.filter(pl.col(START).is_not_null())], how="diagonal_relaxed")
+        self._add(PartKind.SESSIONS, changed, END, output=output.name)
 
     def _divert(self, index: int, rows: pl.DataFrame) -> None:
         if rows.is_empty():
@@ -402,7 +435,9 @@ def deduplicate(shape: BoundPlan, store: Store, batch: Batch, bucket: int, parts
     kept = pl.concat([empty, *store.read(kept_parts)], how="vertical_relaxed")
     if rows.is_empty() and kept.is_empty():
         return account
-    firsts, kept = dedupe.keep_first(rows, kept, shape)
+    clocks = batch.clocks
+    told = (lambda doubtful: doubtful) if clocks is None else partial(clocks.beside, store=store)
+    firsts, kept = dedupe.keep_first(rows, kept, shape, told)
     kept = dedupe.forget(kept, batch.moment.now, shape.plan.dedupe_within or 0)
     account.duplicates = len(rows) - len(firsts)
     if shape.audits and len(firsts):

@@ -118,13 +118,16 @@ class Engine:
         if ledger.swept is not None and upto < ledger.swept:
             upto = ledger.swept
         frontier = Frontier([s.timing for s in self.shape.plan.sources], self.shape.plan.when_all_idle, ledger.frontier)
-        was = frontier.watermark
-        swept, ledger.progress = sweep(frontier, ledger.progress, upto)
+        was, told = frontier.watermark, ledger.progress
+        swept, ledger.progress = sweep(frontier, told, upto)
         if given.drain:
             frontier.drain()
-        clocks = LaneClocks.of(self.store, ledger, swept, was) if self.shape.keeps_clocks else None
+        clocks = LaneClocks.of(self.store, ledger, swept, was, told) if self.shape.keeps_clocks else None
         if clocks is not None and frontier.state.watermark is not None:
-            frontier.state.watermark = max(frontier.state.watermark, clocks.floor)
+            # Where nothing waits the lanes have said what their clocks are; where the sweep stops within a lane, only what a window can ask for.
+            between = self.shape.needs_each_step and ledger.progress and not given.drain
+            exact = clocks.after(upto, self.store) if between else clocks.floor
+            frontier.state.watermark = max(frontier.state.watermark, clocks.floor, exact)
         moment = Moment(was, frontier.watermark, given.clock)
         keep = frozenset(output.name for output, keeps in zip(self.shape.outputs, self.diverts, strict=True) if keeps)
         batch = Batch(given.number, moment, tuple(swept.steps), ledger.swept, upto, keep, self.kinds, clocks, ledger.joined_at)

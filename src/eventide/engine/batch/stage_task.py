@@ -10,8 +10,8 @@ from eventide.engine.batch.bucket_task import COMPACT_ABOVE, Batch, BucketAccoun
 from eventide.engine.batch.conservation import check_merge
 from eventide.kernel import judge
 from eventide.kernel.bound_plan import Above
-from eventide.kernel.columns import OP, SEEN, SLICE, TIME, UNSEEN
-from eventide.kernel.fire import ORDER, Firing
+from eventide.kernel.columns import OP, ORDER, SEEN, SLICE, TIME, UNSEEN
+from eventide.kernel.fire import Firing
 from eventide.kernel.handing import class_of, no_changes
 from eventide.kernel.stage import StageFiring, compacted, withdrawals
 from eventide.model.pane import RETRACT
@@ -58,8 +58,9 @@ class StageSettling(Settling):
     def _firing(self, output: OutputPlan, said: pl.DataFrame, hands_on: bool) -> Firing:
         return StageFiring(self.shape, output, self.batch.moment, said, self.batch.joined.get(output.name), hands_on)
 
-    def _stored(self, fresh: pl.DataFrame, low: int, high: int) -> pl.DataFrame:
+    def _stored(self, fresh: pl.DataFrame, first: int, last: int) -> pl.DataFrame:
         """Changes by window that anything fired in this batch can need: older ones, and new ones that are on time."""
+        low, high = self._slices(first, last)
         older = [p for p in self.parts.get(PartKind.STANDING, []) if p.batch != self.batch.number]
         parts = [p for p in older if p.high >= low and p.low <= high] if low <= high else []
         known = self._seen(self.store.read(parts))
