@@ -13,13 +13,13 @@ from tests.model.randomgraphs import COLUMNS, EXAMPLES, SEEDS, Watched, apply, j
 
 from eventide.model import aggregate, oracle, pairing
 from eventide.model.event import Event
-from eventide.model.graph import FULL, HOWS, INNER, LEFT, RIGHT, Between, Graph, Join, Reading, Rows
+from eventide.model.graph import FULL, HOWS, INNER, LEFT, RIGHT, Aggregation, Between, Graph, Join, Reading, Rows
 from eventide.model.lateness import Verdict
 from eventide.model.pairing import Pairing, Said, passed, place_of
 from eventide.model.pane import INSERT, RETRACT
 from eventide.model.plan import OutputPlan, SourcePlan
 from eventide.model.time import MAX_TIME
-from eventide.model.watermark import Ascending
+from eventide.model.watermark import Ascending, Bounded
 from eventide.model.window import Session, Sliding
 
 SHAPES = st.tuples(st.integers(0, 2**32), st.sampled_from(HOWS), st.booleans())
@@ -293,3 +293,15 @@ def test_first_and_last_to_arrive_are_told_by_the_pairs_positions() -> None:
     pairs = [Event(5, 5, row={"x": x}, beside=(at, 0, "0", at)) for at, x in ((1, "a"), (3, "c"), (2, "b"))]
     assert aggregate.compute(aggregate.first("x", by="arrival"), pairs) == "a"
     assert aggregate.compute(aggregate.last("x"), pairs) == "c"
+
+
+def test_of_two_rows_that_match_both_ways_the_pair_with_the_later_on_the_left_is_the_second() -> None:
+    join = Join("pairs", "l", "l", (("user", "user"),), Between(-5, 5), prefix=("l_", "r_"))
+    kinds = (("first", aggregate.first("r_value", by="arrival")), ("last", aggregate.last("r_value", by="arrival")))
+    over = Aggregation("over", "pairs", Sliding(10, 10), (), (*kinds, ("latest", aggregate.last("r_value"))))
+    nodes = (Rows("l", (0,), COLUMNS), join, over)
+    engine = oracle.Oracle(Graph((SourcePlan(Bounded(0), ("0",)),), nodes, (Reading("over", OutputPlan("windows")),)))
+    for offset, value in enumerate((1, 2)):
+        engine.event(Event(offset, 5, row={"user": "a", "value": value}, offset=offset))
+    engine.drain()
+    assert [pane.values for pane in engine.panes] == [{"first": 2, "last": 1, "latest": 1}]

@@ -34,6 +34,8 @@ BESIDE = tuple(f"{name}_beside" for name in POSITION)
 """Where the earlier row of a pair stands, which orders the pairs of one position."""
 LEFT_LATER = "__left_later"
 """Whether the left row of a pair is the later: of two pairs of the same two rows, that one stands second."""
+MOST_IN_A_BATCH = 2**32
+"""More pairs than a bucket can have in one batch: none of its frames holds as many rows."""
 MOST_PAIRS = 250_000
 """So many pairs are made at a time, so that memory follows the rows, not their matches."""
 
@@ -260,10 +262,14 @@ class Joining:
         return pl.DataFrame(cells)
 
 
-def in_order(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Pairs as rows in the order in which they appear, which they are numbered by: many may stand at one position."""
+def in_order(pairs: pl.DataFrame, batch: int) -> pl.DataFrame:
+    """Pairs as rows in the order in which they appear, which they are numbered by: many may stand at one position.
+
+    Those of a later batch stand after them, also where the one before ended inside an instant.
+    """
     sorted_ = pairs.sort([*POSITION, *BESIDE, LEFT_LATER])
-    return sorted_.drop(*BESIDE, LEFT_LATER).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(OFFSET))
+    number = pl.int_range(pl.len(), dtype=pl.Int64) + batch * MOST_IN_A_BATCH
+    return sorted_.drop(*BESIDE, LEFT_LATER).with_columns(number.alias(OFFSET))
 
 
 def _counted(rows: pl.DataFrame) -> dict[str, int]:

@@ -56,8 +56,8 @@ class Event:
     marker: bool = False
     dedupe_key: Hashable = None
     dead: str | None = None
-    beside: Position | None = None
-    """Of a pair that a join made: the place of the earlier of its two rows, which orders the pairs of one position."""
+    beside: tuple[Any, ...] | None = None
+    """Of a pair that a join made: the place of the earlier of its two rows, and whether the later is the left; it orders the pairs of one position."""
 
     @property
     def broken(self) -> str | None:

@@ -170,7 +170,9 @@ class Settling:
         parts = self.parts.get(PartKind.FIRSTS, [])
         self.account.dropped += parts
         made = self.store.read(parts)
-        return in_order(pl.concat(made, how="diagonal_relaxed")) if made else with_no_watermark(self.shape, self.batch.kinds)
+        if not made:
+            return with_no_watermark(self.shape, self.batch.kinds)
+        return in_order(pl.concat(made, how="diagonal_relaxed"), self.batch.number)
 
     def _windows(self, rows: pl.DataFrame) -> None:
         shape, plan = self.shape, self.shape.plan
