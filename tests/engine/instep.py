@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import polars as pl
 from inline import Table, read_back
 
 from eventide.engine.batch import bucket_task
@@ -14,6 +15,7 @@ from eventide.engine.batch.lane_task import LaneAccount, scan_lane
 from eventide.engine.batch.microbatch import BatchInput, Engine
 from eventide.kernel.columns import ARRIVAL, END, SLICE, TIME
 from eventide.kernel.scan import Arrivals, LaneCarry
+from eventide.kernel.session_layers import standing
 from eventide.model.event import Event, LaneId
 from eventide.model.plan import Plan
 from eventide.model.reference import Reference
@@ -114,7 +116,10 @@ def nothing_outlives_its_use(engine: Engine, ledger: Ledger) -> None:
         elif now is not None and part.kind == "book":
             assert frame[END].max() + widest > now
         elif now is not None and part.kind == "sessions":
-            assert frame[END].min() + next(o.allowed for o in plan.outputs if o.name == part.output) > now
+            own = [p for p in ledger.parts if (p.kind, p.output, p.bucket) == (part.kind, part.output, part.bucket)]
+            lives = standing(engine.store.read(sorted(own, key=lambda p: p.batch)))
+            allowed = next(o.allowed for o in plan.outputs if o.name == part.output)
+            assert lives is not None and lives.filter(pl.col(END) + allowed <= now).is_empty()
         elif now is not None and part.kind == "kept":
             assert frame[TIME].min() + (plan.dedupe_within or 0) > now
 

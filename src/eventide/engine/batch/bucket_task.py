@@ -388,7 +388,8 @@ class Settling:
         """A layer over those that are there; now and then all of them are written anew."""
         if changed.is_empty():
             return
-        if is_whole([part.rows for part in parts], len(changed)):
+        none_lives = idle.is_empty() and changed[START].null_count() == len(changed)
+        if none_lives or is_whole([part.rows for part in parts], len(changed)):
             self.account.dropped += parts
             changed = pl.concat([idle, changed.filter(pl.col(START).is_not_null())], how="diagonal_relaxed")
         self._add(PartKind.SESSIONS, changed, END, output=output.name)

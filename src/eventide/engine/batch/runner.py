@@ -40,8 +40,8 @@ class SparkRunner:
             return []
         shares = in_shares(tasks, EACH * int(self.context.defaultParallelism))
         sent = [dumps(share) for share in shares]  # type: ignore[no-untyped-call]
-        lines: list[str] = self.context.parallelize(sent, len(sent)).flatMap(_run).collect()
-        return lines
+        told: list[list[str]] = self.context.parallelize(sent, len(sent)).map(_run).collect()
+        return [line for lines in told for line in lines]
 
 
 def in_shares(tasks: Sequence[Callable[[], str]], most: int) -> list[Sequence[Callable[[], str]]]:
