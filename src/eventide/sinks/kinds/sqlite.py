@@ -162,6 +162,7 @@ class SqliteSink(SqlSink):
             connection.close()
 
     def as_stored(self, values: pa.Table) -> list[tuple[object, ...]]:
+        """In SQLite's storage classes."""
         return [tuple(row) for row in storable(values)]
 
 
