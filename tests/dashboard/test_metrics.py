@@ -6,12 +6,18 @@ import json
 import re
 import urllib.error
 import urllib.request
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 from tests.dashboard.at_work import AtWork
 
+from eventide.cli.faults import Refused
+from eventide.cli.loading import load
+from eventide.cli.run import Watched as RunOnScreen
+from eventide.cli.signals import Signals
 from eventide.dashboard.metrics import exposition
 from eventide.dashboard.scrape import Scrape
 from eventide.dashboard.watched import Place, Watched
@@ -74,3 +80,15 @@ def test_alerts_and_the_board_ask_for_metrics_that_there_are(work: AtWork) -> No
     asked = [rule["expr"] for rule in rules] + [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     named = {name for expression in asked for name in re.findall(r"eventide_\w+", expression)}
     assert named and named <= known, named - known
+
+
+def test_a_run_serves_them_where_it_was_asked_to_and_a_port_that_is_taken_is_told(work: AtWork) -> None:
+    def asked(port: int | None) -> AbstractContextManager[object]:
+        return RunOnScreen(Console(quiet=True), Signals(), True, False, "1 second", {}, port)._scraped(load(str(work.file)))
+
+    with asked(None) as nothing:
+        assert nothing is None
+    with asked(0) as scrape:
+        assert isinstance(scrape, Scrape) and "eventide_up" in scrape.told()
+        with pytest.raises(Refused, match=f"--metrics {scrape.server_port}: .*Take another port"):
+            asked(scrape.server_port)
