@@ -1,10 +1,9 @@
-"""The examples on the one Spark of these tests: each prints what its README shows, and that is what the oracle says of its rows."""
+"""The examples: each prints what its README shows, and that is what the oracle says of its rows."""
 
 from __future__ import annotations
 
 import importlib
 import os
-import runpy
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ import pytest
 import eventide as ev
 from eventide.lateness import bias
 from eventide.testing import Answers, answers
-from tests.test_examples import EXAMPLES, shown
+from tests.test_examples import EXAMPLES, printed, shown
 
 OWN = ("data", "pipeline", "plane", "landing")
 """What every example calls its modules."""
@@ -40,15 +39,6 @@ def apart(name: str) -> Iterator[None]:
         os.chdir(here)
         for module in OWN:
             sys.modules.pop(module, None)
-
-
-def printed(name: str, where: Path, capsys: Any, monkeypatch: Any, *more: str) -> list[str]:
-    """What it prints, and a picture that is small enough to be looked at."""
-    monkeypatch.setattr(sys, "argv", [name, str(where), *more])
-    with apart(name):
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-    assert 10_000 < (where / "plane.png").stat().st_size < 200_000
-    return capsys.readouterr().out.splitlines()
 
 
 def parts(name: str) -> tuple[ModuleType, Any]:
@@ -74,7 +64,7 @@ def test_each_example_has_its_command_and_its_picture_in_its_readme(name: str) -
         assert "](plane.png)" in readme and 10_000 < (EXAMPLES / name / "plane.png").stat().st_size < 200_000
 
 
-def test_conjunction_alerts(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_the_readme_of_conjunction_alerts_shows_what_the_oracle_says() -> None:
     data, pipeline = parts("conjunction_alerts")
     rows = {
         sensor: [
@@ -94,10 +84,10 @@ def test_conjunction_alerts(spark: Any, tmp_path: Path, capsys: Any, monkeypatch
         became = "stands" if (row["window_start"], row["object"]) in stands else "withdrawn: what came late says otherwise"
         line = f"  {row['window_start']:%H:%M:%S}  {row['object']}  {row['metres']:,.0f} m by {row['n']} observations  {became}"
         lines.append(line)
-    assert printed("conjunction_alerts", tmp_path / "it", capsys, monkeypatch) == shown("conjunction_alerts") == lines
+    assert shown("conjunction_alerts") == lines
 
 
-def test_diwali_night(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_the_readme_of_diwali_night_shows_what_the_oracle_says() -> None:
     data, pipeline = parts("diwali_night")
     night = sorted((row[1], city, row) for city, rows in data.happenings().items() for row in rows)
     rows = [
@@ -131,10 +121,10 @@ def test_diwali_night(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any)
         f"the night's reconciliation: {len(corrected)} minutes corrected, in upi_minute_corrections",
         f"  the CFO reads upi_minute_corrected: {rupees(arrived)}, of which 19:30 is {rupees(complete)}",
     ]
-    assert printed("diwali_night", tmp_path / "it", capsys, monkeypatch) == shown("diwali_night") == lines
+    assert shown("diwali_night") == lines
 
 
-def test_clicks_for_a_model(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_the_readme_of_clicks_for_a_model_shows_what_the_oracle_says() -> None:
     data, pipeline = parts("clicks_for_a_model")
     rows = [
         {"clicked_at": moment(data, at), "arrived_at": moment(data, came), "user": user, "device": device}
@@ -156,7 +146,7 @@ def test_clicks_for_a_model(spark: Any, tmp_path: Path, capsys: Any, monkeypatch
     for device, n in sorted(total.items()):
         flag = "  loses more than the others" if device in biased else ""
         lines.append(f"  {device:<9}{n:>7,}{1 - served[device] / n:>16.1%}{1 - trained[device] / n:>17.1%}{flag}")
-    assert printed("clicks_for_a_model", tmp_path / "it", capsys, monkeypatch) == shown("clicks_for_a_model") == lines
+    assert shown("clicks_for_a_model") == lines
 
 
 def flights_said(days: int) -> list[str]:
@@ -181,11 +171,21 @@ def flights_said(days: int) -> list[str]:
     return lines
 
 
-def test_some_days_of_flights(spark: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
-    assert printed("flights", tmp_path / "it", capsys, monkeypatch, "2") == flights_said(2)
+RUN = [
+    "conjunction_alerts",
+    *(pytest.param(name, marks=pytest.mark.soak) for name in ("diwali_night", "clicks_for_a_model")),
+    pytest.param("flights", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
+]
+"""One in every test run, all of them by `make soak-examples`: each starts a Spark of its own, in a directory of its own."""
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_the_command_prints_what_the_readme_shows(name: str, tmp_path: Path) -> None:
+    assert printed(name, tmp_path / "it") == shown(name)
+    assert 10_000 < (tmp_path / "it" / "plane.png").stat().st_size < 200_000
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_a_year_of_flights() -> None:
+def test_a_year_of_flights_is_what_the_oracle_says() -> None:
     assert shown("flights") == flights_said(366)
