@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +12,8 @@ import polars as pl
 import pytest
 
 from eventide.kernel.bound_plan import BoundPlan
-from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, OFFSET, ROWS
+from eventide.kernel.columns import ARRIVAL, BEHIND, DEAD, OFFSET, ROWS, UNSEEN
+from eventide.kernel.resolution import CLOCK
 from eventide.kernel.scan import Arrivals, Found, LaneCarry, LaneScanner
 from eventide.model import aggregate
 from eventide.model.event import Event
@@ -72,21 +75,40 @@ def offsets(frames: list[pl.DataFrame], only: str | None = None) -> list[int]:
     return [offset for f in frames for offset in (f.filter(only) if only else f)[OFFSET].to_list()]
 
 
+def each_step(before: int | None, after: int | None) -> bool:
+    return before != after
+
+
+def told(shape: BoundPlan) -> Callable[[int | None, int | None], bool]:
+    """Which steps of a lane the sweep is told: where its clock is kept, those that close no window by themselves are not."""
+    plan = shape.plan
+    if not shape.keeps_clocks:
+        return crossing(plan.window, plan.allowances, plan.when_all_idle, dedupes=plan.dedupe_within is not None)
+    if isinstance(plan.window, Session):
+        return lambda before, after: before is None and after is not None
+    return crossing(plan.window, plan.allowances)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_progress_suspects_and_measures_are_the_models(seed: int) -> None:
     rng = random.Random(seed)
     plan = a_plan(rng)
     events, source, shape = a_lane(rng, plan), plan.sources[0], BoundPlan(plan, ("key",))
-    seen = crossing(plan.window, plan.allowances, plan.when_all_idle, dedupes=plan.dedupe_within is not None)
-    window = plan.window
+    window, seen = plan.window, told(shape)
     first_end = window.first_end if isinstance(window, Sliding) else lambda time: time + window.gap
     reading, carry, measured = LaneReading(), LaneCarry(), {"late_at_source": 0, "out_of_order": 0, "regressions": 0}
     while events:
         take = rng.choice([1, 2, 7, 30])
         now, events = events[:take], events[take:]
-        before = replace(carry)
+        before, every = replace(carry), scan(now, deepcopy(reading), source.strategy, source.idle_after, first_end, each_step)
         want, got = scan(now, reading, source.strategy, source.idle_after, first_end, seen), read(shape, carry, now, rng)
         assert got.progress == want.progress
+        if shape.keeps_clocks:
+            begun = (MIN_TIME, MIN_TIME, UNSEEN if before.watermark == MIN_TIME else before.watermark)
+            clock = [begun, *(row for frame in got.clocks for row in frame.select(ARRIVAL, OFFSET, CLOCK).iter_rows())]
+            for step in every.progress:  # what the sweep is not told, the lane's clock says
+                at, mark = (step.position[0], step.position[3]), UNSEEN if step.watermark is None else step.watermark
+                assert [said for *place, said in clock if tuple(place) <= at][-1] == mark
         assert offsets(got.shares[0].rows, BEHIND) == [e.offset for e in want.suspects]
         data = [event for _, event in want.ahead]
         if any(p.joins for p in want.progress):
