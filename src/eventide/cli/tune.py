@@ -20,7 +20,7 @@ from eventide.model.window import sliding, tumbling
 from eventide.sources.files import files
 from eventide.tuning.plot import check_plot, write_plot
 from eventide.tuning.recommendation import Point, Tuning
-from eventide.tuning.report import as_json, usual_allowances, usual_bounds
+from eventide.tuning.report import as_json
 from eventide.tuning.tune import check_targets
 from eventide.tuning.tune import tune as ask_history
 
@@ -108,7 +108,7 @@ def show(tuning: Tuning, bounds: list[int], allowed: list[int], budget: int | No
         f"\n[bold]What waiting buys[/bold]\n  {rows:,} rows, {len(tuning.answer.facts)} lanes, {tuning.answer.question.window}{whose}\n"
     )
     curve = table("behind by", "on time", "too late", "complete", "results after", "by the clock")
-    for bound in bounds or usual_bounds(tuning):
+    for bound in bounds or tuning.usual_bounds():
         point = tuning.point(bound)
         curve.add_row(
             show_duration(bound), f"{point.on_time:,}", f"{point.refused:,}", f"{point.completeness:.2%}", *_latencies(point)
@@ -116,7 +116,7 @@ def show(tuning: Tuning, bounds: list[int], allowed: list[int], budget: int | No
     console.print(indented(curve))
     console.print(f"\n[bold]What admitting late rows buys[/bold]\n  watermark {show_duration(tuning.bound)} behind\n")
     late = table("allowed", "on time", "admitted", "refused", "complete", "state", "re-emissions")
-    for span in allowed or usual_allowances(tuning):
+    for span in allowed or tuning.usual_allowances():
         point = tuning.point(tuning.bound, span)
         late.add_row(
             show_duration(span), f"{point.on_time:,}", f"{point.admitted:,}", f"{point.refused:,}", f"{point.completeness:.2%}",

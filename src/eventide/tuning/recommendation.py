@@ -22,6 +22,9 @@ from eventide.tuning.job import Answer
 
 QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0)
+"""Of rows on time: those that a curve is read at, unless somebody asks for others."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -225,11 +228,17 @@ class Tuning:
         """The recommendation as it is written in a pipeline."""
         return advice(self)
 
+    def usual_bounds(self) -> list[int]:
+        """The bounds that reach the usual shares, beginning with none."""
+        return sorted({0, self.bound, *map(self.curve.least_bound, SHARES)})
+
+    def usual_allowances(self) -> list[int]:
+        """Allowed latenesses that with the recommended bound reach the usual shares."""
+        return sorted({0, self.allowed, *(max(0, self.curve.least_bound(share) - self.bound) for share in SHARES)})
+
     def _repr_html_(self) -> str:
         """As notebooks show it: what waiting buys, and what to paste."""
-        from eventide.tuning.report import usual_bounds
-
-        points = [(bound, self.point(bound)) for bound in usual_bounds(self)]
+        points = [(bound, self.point(bound)) for bound in self.usual_bounds()]
         curve = [(show_duration(bound), one.on_time, one.refused, f"{one.completeness:.2%}") for bound, one in points]
         return shown(
             "What waiting buys",

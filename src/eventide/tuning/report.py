@@ -8,18 +8,6 @@ from typing import Any
 
 from eventide.tuning.recommendation import Point, Tuning
 
-SHARES = (0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0)
-
-
-def usual_bounds(tuning: Tuning) -> list[int]:
-    """The bounds that reach the usual shares, beginning with none."""
-    return sorted({0, tuning.bound, *(tuning.curve.least_bound(share) for share in SHARES)})
-
-
-def usual_allowances(tuning: Tuning) -> list[int]:
-    """Allowed latenesses that with the recommended bound reach the usual shares."""
-    return sorted({0, tuning.allowed, *(max(0, tuning.curve.least_bound(share) - tuning.bound) for share in SHARES)})
-
 
 def as_json(tuning: Tuning, bounds: Sequence[int] = (), allowances: Sequence[int] = ()) -> dict[str, Any]:
     """Everything, times in microseconds."""
@@ -31,9 +19,9 @@ def as_json(tuning: Tuning, bounds: Sequence[int] = (), allowances: Sequence[int
         "pairs": tuning.curve.rows,
         "targets": {"on_time": tuning.targets[0], "in_the_end": tuning.targets[1]},
         "recommended": {**point_json(chosen), "lines": tuning.lines()},
-        "curve": [point_json(tuning.point(bound)) for bound in (bounds or usual_bounds(tuning))],
+        "curve": [point_json(tuning.point(bound)) for bound in (bounds or tuning.usual_bounds())],
         "allowed_lateness": [
-            point_json(tuning.point(tuning.bound, allowed)) for allowed in (allowances or usual_allowances(tuning))
+            point_json(tuning.point(tuning.bound, allowed)) for allowed in (allowances or tuning.usual_allowances())
         ],
         "steps": [{"bound": bound, "on_time": number} for bound, number in tuning.curve.points()],
         "causes": tuning.causes(tuning.bound),
