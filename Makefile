@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)   ## late data on Spark, in under a minute
 	$(BIN)/eventide demo
 
-test: lint types walls unit ## everything that CI checks
+test: lint types walls docs unit ## everything that CI checks
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

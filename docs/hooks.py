@@ -1,4 +1,4 @@
-"""What the site takes from outside of docs/: the examples with their pictures, and links that lead there."""
+"""What the site takes from outside of docs/: examples with their pictures, results of benchmarks, alerts, and links that lead there."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
+TAKEN = ("examples", "benchmarks/results", "monitoring")
+SHOWN = (".md", ".py", ".png", ".yaml", ".yml", ".json")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Each example's pages, code and picture stand below examples/."""
-    for path in sorted(ROOT.glob("examples/**/*")):
-        if path.is_file() and path.suffix in (".md", ".py", ".png", ".yaml"):
+    """They stand where they stand in the checkout."""
+    for path in sorted(path for place in TAKEN for path in ROOT.glob(f"{place}/**/*")):
+        if path.is_file() and path.suffix in SHOWN:
             files.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Beside the pages the examples are below them, not above."""
-    return markdown.replace("](../examples/", "](examples/")
+    """Beside the pages these are below them, not above."""
+    for place in TAKEN:
+        markdown = markdown.replace(f"](../{place}/", f"]({place}/")
+    return markdown
