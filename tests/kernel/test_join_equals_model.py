@@ -16,7 +16,7 @@ from tests.model.randomgraphs import EXAMPLES, SEEDS, Watched, apply, joined, of
 
 from eventide.kernel import join as kernel
 from eventide.kernel.columns import ARRIVAL, BEHIND, LANE, OFFSET, OP, POSITION, SOURCE, TIME, TIMING, UNSEEN
-from eventide.kernel.join import BESIDE, PAIR, BoundJoin, Joining, nothing_kept
+from eventide.kernel.join import BESIDE, LEFT_LATER, PAIR, BoundJoin, Joining, nothing_kept
 from eventide.kernel.judge import W
 from eventide.kernel.matching import Matches
 from eventide.model.event import Event
@@ -70,7 +70,7 @@ class Kernel:
         self.rows += [
             tuple(row)
             for piece in joining.pairs()
-            for row in piece.select(*POSITION, *BESIDE, TIME, W, *dict(self.bound.columns)).iter_rows()
+            for row in piece.select(*POSITION, *BESIDE, LEFT_LATER, TIME, W, *dict(self.bound.columns)).iter_rows()
         ]
         self.kept = joining.kept
         for side in (0, 1):
@@ -130,7 +130,7 @@ def agrees(graph: Graph, events: list[Event], rng: random.Random) -> bool:
         set(mine.timings) <= inserts
         and all(+mine.counts[side] == +Counter({v.value: n for v, n in ours[side].items()}) for side in (0, 1))
         and mine.refused == {late.event.position for late in engine.late}
-        and Counter(mine.rows) == Counter((*r[:9], UNSEEN if r[9] is None else r[9], *r[10:]) for r in engine.rows)
+        and Counter(mine.rows) == Counter((*r[:10], UNSEEN if r[10] is None else r[10], *r[11:]) for r in engine.rows)
     )
 
 

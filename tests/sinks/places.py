@@ -52,7 +52,7 @@ class Place:
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     lacks: ClassVar[dict[str, No]] = {}
-    logs: ClassVar[int] = 240
+    random_logs: ClassVar[int] = 240
     """How many random logs it is tried with."""
 
     def __init__(self, world: World) -> None:
@@ -152,7 +152,7 @@ class Snowflake(SqlPlace):
 
     name = "snowflake"
     lacks: ClassVar[dict[str, No]] = WAREHOUSE_LACKS
-    logs: ClassVar[int] = 8  # the stand-in takes rows one by one
+    random_logs: ClassVar[int] = 8  # the stand-in takes rows one by one
 
     def __init__(self, world: World) -> None:
         from fakesnow.instance import FakeSnow

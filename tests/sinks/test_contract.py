@@ -72,7 +72,7 @@ def test_the_console_explains_what_it_lacks() -> None:
 
 
 def test_any_duplication_and_order_of_pane_logs_ends_in_the_same_table(place: Place) -> None:
-    panes = [p for number in range(place.logs) for p in random_log(number)]
+    panes = [p for number in range(place.random_logs) for p in random_log(number)]
     deliver(place, disturbed(panes, seed=1))
     assert seen(place.rows(SHAPE)) == expected(panes)
 
@@ -80,7 +80,7 @@ def test_any_duplication_and_order_of_pane_logs_ends_in_the_same_table(place: Pl
 def test_deltas_add_up_whatever_their_order_and_number(place: Place) -> None:
     if hasattr(place, "receiver"):
         place.receiver.shape = DELTAS
-    panes = [p for number in range(place.logs) for p in random_deltas(number)]
+    panes = [p for number in range(place.random_logs) for p in random_deltas(number)]
     deliver(place, disturbed(panes, seed=2), DELTAS)
     assert seen(place.rows(DELTAS), DELTAS) == expected_sums(panes)
 

@@ -133,7 +133,7 @@ class Watched:
         drain: bool,
         interval: str,
         session: dict[str, Any],
-        metrics: int | None,
+        metrics: int | None = None,
     ) -> None:
         self.console, self.signals, self.session, self.metrics = console, signals, session, metrics
         self.how: dict[str, Any] = {"available_now": until_caught_up, "drain": drain, "interval": interval}

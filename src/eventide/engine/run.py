@@ -310,8 +310,9 @@ class Run:
         """What decides the batch: as it was begun by an earlier try that may have delivered something, or else as things stand now."""
         read = self.feeds if frame is not None else []  # the end of the input brings no rows
         where = places(self.feeds)
-        notes = {feed.index: self.notes.of(where.get(feed.index), number) for feed in read}
-        offsets, landed = (self.notes.offsets(number), self.scan.landed(frame, notes)) if frame is not None else ([], {})
+        offsets = self.notes.offsets(number) if frame is not None else []
+        notes = {feed.index: self.notes.of(where.get(feed.index), number, offsets) for feed in read}
+        landed = self.scan.landed(frame, notes) if frame is not None else {}
         if begun is not None:
             beginning = Beginning.from_json(begun)
             beginning.check_again(number, self.digest, offsets, landed)

@@ -104,11 +104,11 @@ class SparkNotes:
             )
         return [_object(line) for line in lines[2:]]
 
-    def of(self, place: int | None, batch: int) -> Noted:
-        """What is noted of the source at a place in the query (None: it has none of its own) for a batch."""
+    def of(self, place: int | None, batch: int, offsets: list[dict[str, Any] | None] | None = None) -> Noted:
+        """What is noted of the source at a place in the query (None: it has none of its own) for a batch; `offsets`, where they have been read."""
         if place is None:
             return Noted({}, {})
-        noted, earlier = self.offsets(batch), self.offsets(batch - 1)
+        noted, earlier = self.offsets(batch) if offsets is None else offsets, self.offsets(batch - 1)
         if noted and batch > 0 and not earlier:
             raise JournalError(
                 f"Spark's checkpoint says how far batch {batch} goes, but not where it begins: checkpoint/offsets/{batch - 1} is missing, and every "

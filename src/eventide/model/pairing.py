@@ -175,4 +175,6 @@ def pair_row(said: Said, columns: list[tuple[str, tuple[int, str]]], on: dict[st
         if row is None and name in on:
             row, column = sides[1 - side], on[name]
         cells[name] = None if row is None else row.row.get(column)
-    return replace(later, event_time=said.event_time, row=cells, beside=(*earlier.position, later is said.left))
+    return replace(
+        later, event_time=said.event_time, row=cells, beside=(*earlier.position, later is said.left and later is not earlier)
+    )
