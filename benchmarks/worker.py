@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -71,21 +73,33 @@ def listener(spark: Any) -> list[int]:
     return taken
 
 
+def session(kafka: bool) -> Any:
+    """Spark as the version of Eventide that is measured makes it; before its rooms were drawn it did so in `engine.session`."""
+    import pyspark
+
+    try:
+        from eventide.engine.spark_session import local_session
+    except ModuleNotFoundError:
+        local_session = importlib.import_module("eventide.engine.session").local_session
+    packages: Sequence[str] = ()
+    if kafka:
+        from eventide.engine.spark_compat import line_of
+
+        packages = line_of(pyspark.__version__).kafka
+    made = local_session(packages)
+    made.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
+    return made
+
+
 def serve(engine: str, kafka: bool) -> None:
     """A line in for each run, a line out."""
     import native
     import ours
-    import pyspark
     from processes import cpu
-
-    from eventide.engine.spark_compat import line_of
-    from eventide.engine.spark_session import local_session
 
     which, _, variant = engine.partition("-")
     answer = {"native": native.run, "eventide": ours.run}[which]
-    spark = local_session(
-        line_of(pyspark.__version__).kafka if kafka else (), conf={"spark.sql.streaming.numRecentProgressUpdates": "1000"}
-    )
+    spark = session(kafka)
     taken = listener(spark)
     for line in sys.stdin:
         asked = json.loads(line)
