@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 from eventide.definition.join import Join
 from eventide.definition.output import Output
@@ -25,6 +25,7 @@ from eventide.sources.frame import FrameSource
 from eventide.state.state import State
 
 if TYPE_CHECKING:
+    import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
 REPLAYED = {
@@ -82,7 +83,7 @@ def backfill(
     if missing:
         raise DefinitionError(f"backfill: no history for {', '.join(missing)}; pass a dict with a DataFrame for each source.")
     known = known_lanes(pipeline)
-    replaced = tuple(_static(s, frames[s.name], arrival, lane, offset, known.get(s.name)) for s in sources)
+    replaced = tuple(_given(s, frames[s.name], arrival, lane, offset, known.get(s.name)) for s in sources)
     return _run(pipeline, replaced, session, state, superseding)
 
 
@@ -102,7 +103,7 @@ def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource
     return tuple(found)
 
 
-def replayed_source(source: Source, rows: Any, known: list[str]) -> FrameSource:
+def replayed_source(source: Source, rows: DataFrame | pl.DataFrame, known: list[str]) -> FrameSource:
     """A source as the archive has it: `rows` is a frame with the user's columns and, under the names of a replay, ours."""
     _refuse_lost_columns(source, rows.columns)
     static = _static(source, rows, "archived_arrival", "archived_lane", "archived_offset", known)
@@ -139,20 +140,22 @@ def known_lanes(pipeline: Pipeline) -> dict[str, list[str]]:
     return State.of(pipeline).lanes if pipeline.state is not None else {}
 
 
-def _static(
+def _given(
     source: Source, frame: DataFrame, arrival: str | None, lane: str | None, offset: str | None, known: list[str] | None
 ) -> FrameSource:
+    """A source as the caller's own history has it."""
     column = lane or (source.lane if isinstance(source, FrameSource) else None)
+    return _static(source, frame, arrival, column, offset, known if known is not None else _lanes_in(frame, column))
+
+
+def _static(
+    source: Source, frame: DataFrame | pl.DataFrame, arrival: str | None, lane: str | None, offset: str | None, lanes: list[str]
+) -> FrameSource:
     shared = {field.name: getattr(source, field.name) for field in fields(Source)}
     shared |= {"arrival": arrival or source.arrival}
     shared |= {"max_skew": None}  # history's arrivals have been lowered already, or are not measured by today's clock
-    return FrameSource(
-        **shared,
-        frame=frame,
-        lane=column,
-        offset=offset or getattr(source, "offset", None),
-        lanes=tuple(known if known is not None else _lanes_in(frame, column)),
-    )
+    offset = offset or getattr(source, "offset", None)
+    return FrameSource(**shared, frame=frame, lane=lane, offset=offset, lanes=tuple(lanes))
 
 
 def _lanes_in(frame: DataFrame, column: str | None) -> list[str]:

@@ -216,7 +216,7 @@ def _first(output: Output, sides: tuple[str, str], mine: Standing, theirs: Stand
     return next(differences(output, sides, mine, theirs, shape), None)
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(one: object, other: object) -> bool:
     """Equal; of floats within a billionth, as sums of them are.
 
     >>> alike(0.1 + 0.2, 0.3), alike([1.0, None], [1.0, None]), alike(5, 6)

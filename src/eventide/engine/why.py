@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -310,7 +310,7 @@ def _pending(pipeline: Pipeline, state: State) -> tuple[dict[str, Any], ...]:
     return tuple(free_changes(stored, mine, state.ledger.batch))
 
 
-def _same(columns: tuple[str, ...], values: Any) -> pl.Expr:
+def _same(columns: tuple[str, ...], values: Mapping[str, object]) -> pl.Expr:
     return pl.all_horizontal([pl.lit(True), *(pl.col(name).eq_missing(pl.lit(values.get(name))) for name in columns)])
 
 

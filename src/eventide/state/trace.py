@@ -55,7 +55,7 @@ class Entry:
     """Totals of rows, by output and by source; each source's mark and slowest lane; how long the stages of the batch took."""
 
 
-def entry(ledger: Ledger, clock: int, holds: Holds, **more: Any) -> Entry:
+def entry(ledger: Ledger, clock: int, holds: Holds, **more: object) -> Entry:
     """What a batch comes to; `more` is what its run knows beside the ledger."""
     frontier = ledger.frontier
     facts = {
