@@ -46,7 +46,8 @@ ENGINE = (
     "test_triggers_equal_oracle", "test_books_and_ledger", "test_microbatch", "test_second_try", "test_archive", "test_changes",
     "test_views_equal_oracle", "test_several_aggregations", "test_several_aggregations_of_a_run", "test_watermark_of_late_rows",
     "test_stages_equal_oracle", "test_stages_of_a_run", "test_joins_equal_oracle", "test_joins_of_a_run",
-    "test_conservation_of_joins_and_stages",
+    "test_conservation_of_joins_and_stages", "test_changed_definitions_equal_oracle", "test_followed_changes",
+    "test_clocks_of_an_older_state", "test_session_layers", "test_joins_of_unlike_rows", "test_hostile_values_in_windows", "test_stages_bound",
 )  # fmt: skip
 TESTS = ["tests/model", "tests/kernel", "tests/testing", "tests/test_docstrings.py", *(f"tests/engine/{n}.py" for n in ENGINE)]
 SPARK = {"spark", "broker", "postgres_server"}
