@@ -8,8 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 from agreement import assert_agreement, oracle
+from feeding import SECOND, Feeding
 from inline import KINDS, InlineRun, Table, run_engine
+from landing import START as BEGAN
 
+import eventide as ev
 from eventide.engine.batch import bucket_task
 from eventide.kernel.columns import END
 from eventide.kernel.session_layers import standing
@@ -63,3 +66,19 @@ def test_without_keys_the_newest_layer_is_all_there_is() -> None:
     assert found is not None and found.rows() == [(9, 14)]
     gone = standing([old, pl.DataFrame({START: [None], END: [12]}, schema={START: pl.Int64, END: pl.Int64})])
     assert gone is not None and gone.is_empty()
+
+
+def test_since_when_sessions_were_looked_at_counts_those_that_a_view_hides(tmp_path: Path) -> None:
+    """So that a later generation knows from where on an absent result is one that was withdrawn."""
+    feeding = Feeding(tmp_path)
+    read = ev.files(
+        "payments", str(tmp_path / "in"), event_time="ts", arrival="at", lane="directory", watermark=ev.bounded("0 s")
+    )
+    found = read.window(ev.session("2 s"), by="bank").agg(n=ev.count()).where("n > 9")
+    pipe = ev.Pipeline("hidden", found.to("out", late=ev.accumulate("5 s")), state=str(tmp_path / "state"), buckets=1)
+    feeding.land("x", (1, 1, "a", 5), (8, 8, "a", 5), (15, 15, "a", 5), (60, 60, "a", 5))
+    feeding.open(pipe)
+    feeding.batch("x")
+    assert feeding.said() == []
+    assert feeding.run.ledger.looked_from == {"out": BEGAN + SECOND}
+    feeding.run.close()
