@@ -264,7 +264,7 @@ class Settling:
         """Between which times the slices start that windows ending in a range are made of."""
         window = self.shape.plan.window
         assert isinstance(window, Sliding)
-        return (first if first == UNSEEN else first - window.size, last)
+        return first - window.size, last
 
     def _look(self, output: OutputPlan, firing: Firing | SessionFiring) -> None:
         if firing.looked_from is not None:
