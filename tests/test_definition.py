@@ -40,6 +40,49 @@ def test_what_is_measured_survives_a_copy(measure: object, means: tuple[str, ...
     assert replace(clicks(measure=measure)).measure == clicks(measure=measure).measure == means
 
 
+LATE, LAKE = ev.sqlite("late.db", table="late"), ev.sqlite("lake.db")
+
+
+@pytest.mark.parametrize(
+    ("sink", "aside", "said"),
+    [
+        (ev.sqlite("out.db", table="out"), None, "'one' and 'two' are both kept in 'out'"),
+        (ev.delta("lake/out"), None, "'one' and 'two' are both kept in 'lake/out'"),
+        (ev.parquet("lake", table="out"), None, "'one' and 'two' are both kept in 'out'"),
+        (ev.kafka_topic("localhost:1", "out"), None, "'one' and 'two' are both kept in 'out'"),
+        (ev.redis("redis://localhost/0", key="out"), None, "'one' and 'two' are both kept in 'out'"),
+        (None, LATE, "'one_late' and 'two_late' are both kept in 'late'"),
+        (LAKE, LAKE, None),
+        (ev.function(print, keyed=True), ev.console(), None),
+    ],
+)
+def test_two_outputs_are_not_kept_in_one_place(sink: object, aside: object, said: str | None) -> None:
+    """Of the rows that both refuse one would stand there, and of their results those that came first."""
+    pages = clicks().outputs[0].aggregation
+    outputs = [
+        pages.to(name, sink, late=ev.accumulate(span, refused=ev.divert(aside)))
+        for name, span in [("one", "1 minute"), ("two", "2 minutes")]
+    ]
+    if said is None:
+        ev.Pipeline("clicks", *outputs)
+        return
+    with pytest.raises(ev.DefinitionError, match=said):
+        ev.Pipeline("clicks", *outputs)
+
+
+def test_names_that_differ_in_case_alone_are_one_place() -> None:
+    pages = clicks().outputs[0].aggregation
+    with pytest.raises(ev.DefinitionError, match="'Pages' and 'pages' are both kept in 'pages'"):
+        ev.Pipeline("clicks", *(pages.to(name, LAKE, late=ev.drop()) for name in ("Pages", "pages")))
+
+
+def test_events_and_dead_letters_are_not_kept_where_late_rows_are() -> None:
+    pages = clicks().outputs[0].aggregation
+    late = pages.to("one", late=ev.divert(LATE))
+    with pytest.raises(ev.DefinitionError, match="'one_late' and 'clicks_dead_letters' are both kept in 'late'"):
+        ev.Pipeline("clicks", late, dead_letters=LATE)
+
+
 def test_one_thing_changed_and_nothing_else() -> None:
     first = clicks(**SETTINGS)
     again = replace(first, state="state/again", outputs=first.outputs[:1])

@@ -14,6 +14,7 @@ import pytest
 from crash_driver import Here, Listed
 from feeding import SECOND, Feeding, at
 from landing import START, land, lane_rows
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 import eventide as ev
 from eventide.engine.changes import DefinitionChanged
@@ -220,7 +221,7 @@ DAMAGES = {
     cut_short: r"commit-0+2\.json is damaged.*Nothing was overwritten.*--start-over",
     one_bit: r"commit-0+2\.json is damaged.*checksum",
     emptied: r"commit-0+2\.json is damaged",
-    newer_format: r"has format 99; this Eventide reads up to 2\. Upgrade",
+    newer_format: r"has format 99; this Eventide reads up to 3\. Upgrade",
     no_definition: r"definition-\*\.json.*are missing",
     no_commits: r"holds no commit: earlier records are missing",
     lost_commits: r"begun batch 2, but its newest commit is of batch 0",
@@ -346,3 +347,44 @@ def test_a_run_that_failed_goes_on_where_it_stopped(spark: Any, tmp_path: Path) 
     shutil.copy2(copy, broken)
     os.utime(broken, (times.st_atime, times.st_mtime))
     assert pipe.run(spark).rows["in"] == 2_000
+
+
+def test_a_file_that_one_source_cannot_read_is_no_dead_letter_of_another_that_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sources over one directory ask for other columns; the batch dies while it is delivered, and is run again."""
+    root = tmp_path / "in"
+    root.mkdir()
+    file = root / "1.csv"
+    file.write_text("ts,bank,paise,note\n2023-11-14T22:13:21Z,x,5,a\n2023-11-14T22:13:31Z,x,6,b\n")
+    ddl = "ts timestamp, bank string, paise bigint"
+    monkeypatch.setattr("eventide.engine.feeds.files.parse_ddl", _typed)  # without Spark
+    sources = [
+        ev.files(name, str(root), format="csv", schema=schema, event_time="ts", watermark=ev.bounded("0 s"))
+        for name, schema in [("can", ddl), ("cannot", f"{ddl}, Note string")]
+    ]
+    tens = ev.merge(*sources).window(ev.tumbling("10 s"), by="bank").agg(n=ev.count(), total=ev.sum("paise"))
+    pipe = ev.Pipeline("both", tens.to("out", late=ev.drop()), state=str(tmp_path / "state"), buckets=1)
+    listed = Listed([(str(file), file.stat().st_mtime_ns // 1000)] * 2, [0, 1])
+
+    def dies(point: str) -> None:
+        if point == "deliver":
+            raise KeyboardInterrupt
+
+    run = Run(pipe, Here(), str(pipe.state), hook=dies)
+    run.open()
+    with pytest.raises(KeyboardInterrupt):
+        run.batch(listed, 0)
+    faults = {source: [fault for *_, fault in files] for source, files in (run.journal.begun(0) or {})["landed"].items()}
+    run.close()
+    run = Run(pipe, Here(), str(pipe.state))
+    run.open()
+    run.batch(listed, 0)
+    assert faults["0"] == [None] and "its header names the column 'note'" in faults["1"][0]
+    assert run.ledger.rows["in"] == 3 and run.ledger.rows["dead"] == 1
+    run.close()
+
+
+def _typed(ddl: str) -> StructType:
+    kinds = {"timestamp": TimestampType(), "string": StringType(), "bigint": LongType()}
+    return StructType([StructField(name, kinds[kind]) for name, kind in (field.split() for field in ddl.split(", "))])

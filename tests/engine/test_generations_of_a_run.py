@@ -18,11 +18,12 @@ from landing import START
 from listening import Listener
 
 import eventide as ev
-from eventide.engine.backfill import without_sinks
+from eventide.engine.backfill import backfill, without_sinks
 from eventide.engine.restart import start_over
 from eventide.engine.run import Run
 from eventide.engine.supersede import Superseding
 from eventide.errors import LossWarning, TargetMismatch
+from eventide.state.archive import archived_files
 from eventide.state.generations import noted, states_aside
 from eventide.state.journal import Journal, LocalFiles
 from eventide.state.lease import Lease, StateInUse
@@ -418,6 +419,28 @@ def test_a_backfill_supersedes_what_is_final_and_the_live_run_goes_on(live: Gene
     assert live.run.generation == 3
     live.caught_up()
     assert sorted(live.all_agree().values()) == [1, 2, 2, 2]
+
+
+def test_rows_that_come_while_a_backfill_reads_do_not_stand_for_those_that_the_archive_lacks(
+    live: Generations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old files of the archive were removed; what it holds is counted against what had been read when the backfill began."""
+    gone = live.run.ledger.rows["in"]
+    shutil.rmtree(live.root / "archive")
+    superseding = Superseding.of(live.pipeline(), from_archive=True)
+
+    def asked(pipeline: Any, session: Any, upto: Any = None) -> Any:
+        live.land("a", *seconds(*range(200, 200 + 2 * gone)))
+        live.batch("a")
+        rows = sum(file.open().metadata.num_rows for file in archived_files(pipeline, upto))
+        superseding._refuse_part_of_an_archive(rows)
+        raise AssertionError("taken for a whole archive")
+
+    monkeypatch.setattr("eventide.engine.backfill.session_for", lambda pipeline, spark: Here())
+    monkeypatch.setattr("eventide.engine.backfill.Superseding.of", lambda *_, **__: superseding)
+    monkeypatch.setattr("eventide.engine.backfill.archived", asked)
+    with pytest.raises(ev.DefinitionError, match=f"holds 0 of the {gone} rows"):
+        backfill(live.pipeline(), None, None, str(live.root / "history"), deliver=True)
 
 
 def test_a_backfill_is_not_delivered_to_what_sessions_added_before_they_grew(live: Generations) -> None:

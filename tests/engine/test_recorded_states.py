@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,15 @@ from listening import Listener
 from record_state import FILES, ROOT, START, land, move, opened, pipeline
 
 import eventide as ev
+from eventide.engine.batch.beginning import Beginning
 from eventide.engine.changes import DefinitionChanged, digest
 from eventide.engine.restart import start_over
+from eventide.kernel.scan import LaneCarry
 from eventide.sinks.base import Delivery
-from eventide.state.journal import VERSION, Journal, LocalFiles
+from eventide.state.journal import READ, VERSION, Journal, LocalFiles
 from eventide.state.lease import StateInUse, _start_time
+from eventide.state.ledger import Ledger
+from eventide.state.store import Part, PartKind
 
 RECORDED = Path(__file__).parent / "recorded"
 TOTALS = {(0, "x"): 73, (10, "x"): 2, (10, "y"): 4, (20, "y"): 16}
@@ -68,12 +73,26 @@ def test_there_is_a_recording_of_every_format() -> None:
     assert sorted(path.name for path in RECORDED.iterdir()) == [f"format-{n}" for n in range(1, VERSION + 1)]
 
 
-def test_the_present_format_is_gone_on_with(tmp_path: Path) -> None:
-    root, heard = copied(VERSION, tmp_path), Listener()
+@pytest.mark.parametrize("number", READ)
+def test_a_format_that_is_read_is_gone_on_with(tmp_path: Path, number: int) -> None:
+    root, heard = copied(number, tmp_path), Listener()
     told(root, heard)
     assert totals(caught_up(root, heard)) == TOTALS
     ledger = Journal(LocalFiles(str(root / "state"))).ledger()
     assert ledger is not None and ledger.rows["in"] == sum(len(rows) for _, rows in FILES) and ledger.batch == 1
+
+
+def test_a_field_that_is_new_in_the_journal_has_been_thought_about() -> None:
+    """An Eventide before it passes over what it does not know: where it would answer otherwise then, the format takes the next number."""
+    journal = Journal(LocalFiles(str(RECORDED / f"format-{VERSION}/state")))
+    last, begun = journal.last(), journal.begun(1)
+    assert last is not None and begun is not None, "record it again: python tests/engine/record_state.py"
+    noted = last["ledger"]
+    for what, record in [(Part, noted["parts"][0]), (LaneCarry, noted["carries"][0][-1])]:
+        assert record.keys() == {field.name for field in fields(what)}, what
+    assert noted.keys() == Ledger().to_json().keys() and begun.keys() == Beginning(0, 0, "").to_json().keys()
+    kinds = {"partial", "rows", "firsts", "kept", "book", "sessions", "side", "clock", "standing"}
+    assert {str(kind) for kind in PartKind} == kinds, "of format 3"
 
 
 def test_an_older_format_is_refused_with_the_command_and_nothing_is_touched(tmp_path: Path) -> None:

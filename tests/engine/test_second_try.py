@@ -7,15 +7,19 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from feeding import SECOND, Feeding
 
 import eventide as ev
 from eventide.engine.batch.beginning import FileChanged
+from eventide.engine.batch.lane_task import LaneAccount
+from eventide.engine.batch.row_task import RowScan
 from eventide.state.archive import files_of
 from eventide.state.journal import JournalError, RecordTaken
 from eventide.state.lease import EXPIRES_AFTER, Lease, StateInUse
@@ -136,6 +140,48 @@ def test_a_file_that_is_no_longer_the_same_stops_the_run_in_words(tmp_path: Path
         files = []
     with pytest.raises(FileChanged, match=r"batch 0 .*bytes then; now .*Put the file back.*--start-over"):
         feeding.again(*files)
+
+
+@pytest.mark.parametrize("paise", [3, 2])
+def test_a_file_that_was_replaced_by_one_of_the_same_size_stops_the_run_if_it_holds_other_rows(
+    tmp_path: Path, paise: int
+) -> None:
+    feeding = begun(Ledgered(tmp_path))
+    delivered = feeding.table("totals"), feeding.table("deltas")
+    (file,) = (tmp_path / "in/a").iterdir()
+    size = file.stat().st_size
+    feeding.files = 0
+    feeding.land("a", (1, 1, "x", 1), (15, 16, "x", paise))
+    os.utime(file, (1_800_000_000,) * 2)
+    assert file.stat().st_size == size
+    feeding.open()
+    if paise == 2:  # the same rows, landed again
+        feeding.again("a")
+        return
+    with pytest.raises(
+        FileChanged, match=rf"batch 0 .*{file} \(of 2023-11-14.*2027-01-15.*other rows.*Put .* back.*--start-over"
+    ):
+        feeding.again("a")
+    assert (feeding.table("totals"), feeding.table("deltas")) == delivered
+
+
+@pytest.mark.parametrize("of_files", [True, False])
+def test_rows_of_files_that_come_through_spark_are_told_apart_too(tmp_path: Path, of_files: bool) -> None:
+    """A transform works on them, or a column names their lanes."""
+    feeding = Ledgered(tmp_path)
+    feeding.land("a", (1, 1, "x", 1))
+    run = feeding.open()
+
+    def content(*paise: int) -> str:
+        places = {"__source": 0, "__lane": "a", "__offset": -1, "__arrival": feeding.now}
+        times = {"ts": datetime.fromtimestamp(1_700_000_000, UTC), "at": datetime.fromtimestamp(1_700_000_001, UTC)}
+        rows = [pa.RecordBatch.from_pylist([{**places, **times, "bank": "x", "paise": value}]) for value in paise]
+        read = frozenset({0}) if of_files else frozenset()
+        (lines,) = RowScan(run.shape, run.store, 0, {0: run.feeds[0].reading}, {}, None, feeding.now, read)(rows)
+        return LaneAccount.from_json(lines["line"][0].as_py()).content
+
+    told = [content(1, 2), content(1, 2), content(2, 1)]
+    assert (told[0] == told[1] != told[2]) if of_files else told == ["", "", ""]
 
 
 def test_a_changed_definition_waits_until_the_batch_that_was_being_delivered_is_done(tmp_path: Path) -> None:

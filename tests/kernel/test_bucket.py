@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +23,7 @@ KEYS: dict[str, list[Any]] = {
     "money": [Decimal("1.10"), Decimal("-2.35"), None, None, None, None, Decimal("0.00")],
     "bytes": [b"", b"a", b"\x00", b"\xff\xfe", None, b"ab", b"ba"],
     "list": [[1], [1, 2], [], None, [2, 1], [3], [4]],
+    "span": [timedelta(microseconds=n) for n in (0, 1, -1, 2**50)] + [None, timedelta(0), timedelta(days=1)],
 }
 
 
@@ -45,6 +46,7 @@ GOLDEN: dict[tuple[str, ...], list[int]] = {
     ("money",): [572, 112, 934, 934, 934, 934, 508],
     ("bytes",): [61, 950, 531, 996, 934, 749, 770],
     ("list",): [219, 274, 628, 659, 233, 93, 643],
+    ("span",): [608, 838, 40, 488, 40, 608, 23],
     ("text", "whole"): [686, 196, 829, 351, 286, 286, 770],
     ("whole", "text"): [579, 57, 91, 129, 330, 104, 265],
 }

@@ -14,7 +14,7 @@ from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.time import Duration, duration, show_duration
 from eventide.model.view import WHOLE
 from eventide.redaction import warn_of
-from eventide.sinks.base import Sink
+from eventide.sinks.base import PlacedSink, Sink
 
 
 class Settings(TypedDict, total=False):
@@ -70,6 +70,7 @@ class Pipeline:
                     f"the events of pipeline {self.name!r} are called {audit.name!r}, as other rows of it are called in sinks: in one table the "
                     "second of two equal places would be taken for the first come again, and lost. Give them another name."
                 )
+        self._check_places()
         self._check_join()
         read = {**{o.name: o.aggregation.stream for o in self.outputs}, **{audit.name: audit.stream for audit in self.audits}}
         for name, stream in read.items():
@@ -88,6 +89,21 @@ class Pipeline:
             duration(self.keep, what="keep")
         if self.measure:
             self.stream.refuse_unknown(self.measure, "measure")
+
+    def _check_places(self) -> None:
+        """Results of two outputs have the same windows and ranks, rows that they refuse the same places: in one table, some would be taken for others."""
+        late = [(f"{o.name}_late", o.late.refused.to) for o in self.outputs if o.late.refused is not None]
+        events = [*((audit.name, audit.sink) for audit in self.audits), (f"{self.name}_dead_letters", self.dead_letter_sink)]
+        for what, held in (("results", [(o.name, o.sink) for o in self.outputs]), ("rows", [*late, *events])):
+            placed = [(name, sink) for name, sink in held if isinstance(sink, PlacedSink)]
+            for nth, (name, sink) in enumerate(placed):
+                for other, same in placed[:nth]:
+                    if sink == same and sink.place(name).casefold() == same.place(other).casefold():  # one in SQLite and DuckDB
+                        raise DefinitionError(
+                            f"pipeline {self.name!r}: {other!r} and {name!r} are both kept in {sink.place(name)!r} of {sink!r}. Their {what} are told "
+                            "apart by window and rank, or by where a row was read, so that one would be taken for the other come again, and lost. "
+                            "Give each its own table, topic or folder."
+                        )
 
     def _check_join(self) -> None:
         """All that a pipeline with a join gives are its pairs: alone, what reads one side would not wait for the other."""

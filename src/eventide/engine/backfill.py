@@ -22,6 +22,7 @@ from eventide.kernel.columns import DEAD, RAW
 from eventide.model.policy import Divert
 from eventide.sinks.shape import named_aside
 from eventide.sources.frame import FrameSource
+from eventide.state.ledger import Ledger
 from eventide.state.state import State
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def backfill(
     only = None if isinstance(deliver, bool) else [deliver] if isinstance(deliver, str) else deliver
     superseding = Superseding.of(pipeline, from_archive=history is None, only=only) if deliver else None
     if history is None:
-        return _run(pipeline, from_archive(pipeline, session), session, state, superseding)
+        stood = None if superseding is None else superseding.ledger
+        return _run(pipeline, from_archive(pipeline, session, stood), session, state, superseding)
     frames = history if isinstance(history, dict) else {sources[0].name: history}
     missing = [s.name for s in sources if s.name not in frames]
     if missing:
@@ -87,13 +89,13 @@ def backfill(
     return _run(pipeline, replaced, session, state, superseding)
 
 
-def from_archive(pipeline: Pipeline, session: SparkSession) -> tuple[FrameSource, ...]:
+def from_archive(pipeline: Pipeline, session: SparkSession, upto: Ledger | None = None) -> tuple[FrameSource, ...]:
     """The sources as the archive has them: transformed already, in the places and with the event times that the live run gave them.
 
     A source's own time column would not do: sources that are merged keep only the columns that they share, and a dead letter may have
     a sound time. What the live run could not read stays a dead letter, for the same reason.
     """
-    kept = archived(pipeline, session)
+    kept = archived(pipeline, session, upto)
     known, found = known_lanes(pipeline), []
     for source in pipeline.sources:
         place = named_aside("_source", kept.columns)

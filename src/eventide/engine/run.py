@@ -133,6 +133,7 @@ class Run:
         self.last_clock = last["clock"] if last else 0
         self.succession = Succession.of(facts, self.state, self.store, self.feeds)
         self.held: dict[LaneId, str] = {}
+        self.retimed: dict[int, dict[str, int]] = {}
         self.holds = Holds.from_json((last or {}).get("holds"))
         self.tracer = Tracer(self.store, self.ledger)
         self.retention = Retention.from_json((last or {}).get("kept"))
@@ -316,6 +317,7 @@ class Run:
         if begun is not None:
             beginning = Beginning.from_json(begun)
             beginning.check_again(number, self.digest, offsets, landed)
+            self.retimed = {f.index: f.retimed(beginning.landed.get(f.index, []), landed.get(f.index, [])) for f in read}
             self._check_same(beginning.memory)
             return beginning
         clock = max(self.clock(), self.last_clock)
@@ -346,16 +348,20 @@ class Run:
         if frame is None:
             return [], beginning
         accounts, landed = self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
-        return accounts, self._with_faults(number, beginning, landed, again)
+        contents = {account.lane: account.content for account in accounts if account.content}
+        return accounts, self._as_read(number, beginning, landed, contents, again)
 
-    def _with_faults(self, number: int, beginning: Beginning, landed: dict[int, list[LandedFile]], again: bool) -> Beginning:
-        """Which files are dead letters decides the batch as well: known once they were read, written down before anybody hears of them."""
+    def _as_read(
+        self, number: int, beginning: Beginning, landed: dict[int, list[LandedFile]], contents: dict[LaneId, str], again: bool
+    ) -> Beginning:
+        """What files hold, and which are dead letters, decides the batch as well: known once they were read, written down before anybody hears of it."""
         if again:
             beginning.check_faults(number, landed)
+            beginning.check_contents(number, self.retimed, contents)
             return beginning
         for feed in self.feeds:
             feed.refuse_bad(landed.get(feed.index, []))
-        return replace(beginning, landed=landed)
+        return replace(beginning, landed=landed, contents=contents)
 
     def _settle_witnesses(self, written: list[str] | None = None) -> None:
         if self.shape.witnesses is not None:

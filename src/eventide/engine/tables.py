@@ -14,6 +14,7 @@ from eventide.errors import DefinitionError
 from eventide.kernel.place import AUDITED, DEAD_LETTERS, LATE, ddl
 from eventide.model.window import Session, Sliding
 from eventide.state.archive import archived_files
+from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.windows import open_windows
 
@@ -58,9 +59,9 @@ def audited(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
     return _table(pipeline, spark, AUDIT, lambda: spark.createDataFrame([], ddl(AUDITED)))
 
 
-def archived(pipeline: Pipeline, spark: SparkSession) -> DataFrame:
-    """Every archived event as a DataFrame."""
-    found = archived_files(pipeline)
+def archived(pipeline: Pipeline, spark: SparkSession, upto: Ledger | None = None) -> DataFrame:
+    """Every archived event as a DataFrame, or those up to a commit: a run that is at work goes on meanwhile."""
+    found = archived_files(pipeline, upto)
     if not found:
         raise DefinitionError(f"the archive {pipeline.archive} of pipeline {pipeline.name!r} holds nothing yet; run it first.")
     return spark.read.option("mergeSchema", "true").parquet(*[spark_address(spark, file.url) for file in found])

@@ -31,7 +31,7 @@ def bucket_of(frame: pl.DataFrame, keys: Sequence[str], buckets: int) -> pl.Seri
 
 
 def _hash(column: pl.Series) -> NDArray[np.uint64]:
-    if column.dtype.is_integer():
+    if column.dtype.is_integer() or column.dtype == pl.Duration:  # which has no text
         return _mixed(column.cast(pl.Int64, wrap_numerical=True).fill_null(-1).to_numpy().astype(np.uint64))
     return _hash_text(column.cast(pl.String, strict=False).fill_null("\0null") if _castable(column) else _as_text(column))
 

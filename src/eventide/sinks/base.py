@@ -111,6 +111,14 @@ class Sink(Protocol):
 
 
 @runtime_checkable
+class PlacedSink(Sink, Protocol):
+    """A sink that tells what it holds apart by window and rank, or by place, and not by whose it is: one place holds one thing."""
+
+    def place(self, name: str) -> str:
+        """The table, topic or folder for what is called so."""
+
+
+@runtime_checkable
 class TableSink(Sink, Protocol):
     """A sink that stores results for readers, knows whose they are, and can take back or replace those of older generations."""
 

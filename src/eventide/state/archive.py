@@ -118,15 +118,15 @@ class ArchivedFile:
         return pq.ParquetFile(data_files(self.root).open(self.path))
 
 
-def archived_files(pipeline: Pipeline) -> list[ArchivedFile]:
-    """The files of the committed batches of the state's generation: a run that started over has read everything again."""
+def archived_files(pipeline: Pipeline, upto: Ledger | None = None) -> list[ArchivedFile]:
+    """The files of the committed batches of the state's generation, or of those up to one: a run that started over has read everything again."""
     if pipeline.archive is None:
         raise DefinitionError(
             f'pipeline {pipeline.name!r} keeps no archive. Give it one: Pipeline(…, archive="archive/{pipeline.name}"); '
             "events that arrived before that are not in it."
         )
     state = State.of(pipeline)
-    return files_of(pipeline.archive, state.generation, state.committed or Ledger())
+    return files_of(pipeline.archive, state.generation, upto or state.committed or Ledger())
 
 
 def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:

@@ -19,7 +19,9 @@ from eventide.state.ledger import Ledger
 from eventide.storage.address import local_path
 from eventide.storage.files import RecordFiles
 
-VERSION = 2
+VERSION = 3
+READ = (2, 3)
+"""Formats that are gone on with. Format 3 came with sessions in layers: an Eventide before it would take each layer for sessions of its own."""
 OLD_DEFINITION = "definition.json"
 KEPT = 20
 """Commits kept for looking back; only the last is needed to go on."""
@@ -214,7 +216,7 @@ class Journal:
                 f"the journal's record {path} has format {version}; this Eventide reads up to {VERSION}. Upgrade Eventide to go on."
             )
         facts: dict[str, Any] = record["facts"]
-        return facts if version == VERSION else {**facts, "format": version}
+        return facts if version in READ else {**facts, "format": version}
 
 
 def ledger_in(commit: dict[str, Any] | None) -> Ledger | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.engine.feeds.landed import LandedFile
 from eventide.errors import SourceError
 from eventide.model.event import LaneId
+from eventide.model.time import show_instant
 from eventide.state.journal import JournalError
 
 
@@ -38,6 +40,8 @@ class Beginning:
     drain: bool = False
     read_to: dict[LaneId, int] = field(default_factory=dict)
     """Lanes that are not at their end, and the time up to which all that could be seen of them was read."""
+    contents: dict[LaneId, str] = field(default_factory=dict)
+    """What was read of each lane of files; see `Content`."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -55,6 +59,7 @@ class Beginning:
             "memory": self.memory,
             "drain": self.drain,
             "read_to": sorted([*lane, to] for lane, to in self.read_to.items()),
+            "contents": sorted([*lane, text] for lane, text in self.contents.items()),
         }
 
     @classmethod
@@ -72,6 +77,7 @@ class Beginning:
             raw["memory"],
             raw["drain"],
             {(source, lane): to for source, lane, to in raw["read_to"]},
+            {(source, lane): text for source, lane, text in raw.get("contents", ())},
         )
 
     def check_again(self, number: int, definition: str, offsets: list[Any], landed: dict[int, list[LandedFile]]) -> None:
@@ -105,6 +111,24 @@ class Beginning:
                         f"{file.fault}. Run again, the batch would not be the one that sinks have parts of. Put the file back as it was, or "
                         "start over with a new generation: eventide run FILE --start-over."
                     )
+
+    def check_contents(self, number: int, retimed: Mapping[int, Mapping[str, int]], contents: Mapping[LaneId, str]) -> None:
+        """Stop where a file has another time than when the batch was begun, and the rows are not those that were read then.
+
+        `retimed` has, for each source, such files with their times now: one that was only touched, or landed again as it was, changes nothing.
+        """
+        for index, times in retimed.items():
+            was, now = ({lane: told for lane, told in of.items() if lane[0] == index} for of in (self.contents, contents))
+            if times and was != now:
+                then = {file.path: file.modified for file in self.landed[index]}
+                files = ", ".join(
+                    f"{path} (of {show_instant(then[path])} then, of {show_instant(times[path])} now)" for path in times
+                )
+                raise FileChanged(
+                    f"batch {number} was being delivered when its run ended. Since then {files}, of the same size, has been replaced, and other rows "
+                    "are read now. Run again, the batch would not be the one that sinks have parts of: what they show would stand for rows that "
+                    "are gone. Put the file back as it was, or start over with a new generation: eventide run FILE --start-over."
+                )
 
 
 def _refuse_changes(number: int, begun: list[LandedFile], now: dict[str, LandedFile]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from eventide.engine.batch.content import Content
 from eventide.engine.batch.rows import AUDIT
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.bucket import bucket_of
@@ -44,6 +45,8 @@ class LaneAccount:
     """Files that a witness wrote and the driver must hear of."""
     faults: dict[str, str] = field(default_factory=dict)
     """Files of the lane that could not be read, and why."""
+    content: str = ""
+    """What was read of it, where that can be replaced: of files."""
 
     @property
     def audited(self) -> list[str]:
@@ -73,6 +76,7 @@ class LaneAccount:
             observed=raw["observed"],
             witnessed=raw["witnessed"],
             faults=raw["faults"],
+            content=raw["content"],
         )
 
 
@@ -87,15 +91,17 @@ def scan_lane(
 ) -> LaneAccount:
     """Read one lane's chunks in order and write what the kernel found."""
     witness = shape.witness(batch, lane)
-    scanner = LaneScanner(shape, lane, copy.deepcopy(carry), arrivals, witness)
+    scanner, content = LaneScanner(shape, lane, copy.deepcopy(carry), arrivals, witness), Content(shape.needed)
     try:
-        for chunk in chunks:
+        for chunk in content.of(chunks):
             scanner.read(chunk)
     except BaseException:
         if witness is not None:
             witness.forget()
         raise
-    return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
+    account = write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
+    account.content = content.text
+    return account
 
 
 def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:

@@ -52,8 +52,9 @@ class BatchScan:
         Beside it the files, of which those that could not be read say why: each is one dead letter.
         """
         accounts = self._scan_files(number, clock, landed, ledger)
-        faults = {path: why for account in accounts for path, why in account.faults.items()}
-        landed = {i: [replace(f, fault=faults.get(f.path, f.fault)) for f in files] for i, files in landed.items()}
+        # By source too: another one over the same directory may ask for other columns.
+        faults = {(account.lane[0], path): why for account in accounts for path, why in account.faults.items()}
+        landed = {i: [replace(f, fault=faults.get((i, f.path), f.fault)) for f in files] for i, files in landed.items()}
         try:
             rows = self._scan_rows(frame, number, clock, ledger, landed)
         except Exception:
@@ -80,7 +81,8 @@ class BatchScan:
             return []
         readings = {f.index: replace(f.reading, keep=self.columns) for f in self.feeds}
         carries = {lane: ledger.carry(lane) for lane in {*ledger.carries, *ledger.frontier.lanes}}
-        scan = RowScan(self.engine.shape, self.engine.store, number, readings, carries, ledger.swept, clock)
+        of_files = frozenset(feed.index for feed in self.feeds if feed.gives_paths)
+        scan = RowScan(self.engine.shape, self.engine.store, number, readings, carries, ledger.swept, clock, of_files)
         return [LaneAccount.from_json(row["line"]) for row in rows.mapInArrow(scan, "line string").collect()]
 
     def _with_faults(self, landed: Landed) -> Landed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from eventide.engine.batch.content import Content
 from eventide.engine.batch.lane_task import write_found
 from eventide.engine.between_tasks import ready_for_the_next
 from eventide.engine.feeds.arrow_rows import rows_of
@@ -30,10 +31,13 @@ class RowScan:
     carries: dict[LaneId, LaneCarry]
     swept: Position | None
     clock: int
+    of_files: frozenset[int] = frozenset()
+    """The sources whose rows come from files, which may be replaced."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Scan every lane of a partition; rows of a lane come in order."""
         scanners: dict[LaneId, LaneScanner] = {}
+        contents: dict[LaneId, Content] = {}
         for batch in batches:
             frame = rows_of(pa.Table.from_batches([batch]))
             for key, rows in frame.partition_by([SOURCE, LANE], as_dict=True, maintain_order=True).items():
@@ -41,10 +45,15 @@ class RowScan:
                 if lane not in scanners:
                     carry, arrivals = self.carries.get(lane, LaneCarry()), Arrivals.of(lane, self.swept, self.clock)
                     scanners[lane] = LaneScanner(self.shape, lane, carry, arrivals, self.shape.witness(self.batch, lane))
-                scanners[lane].read(self._chunk(lane, rows, scanners[lane]))
+                    contents |= {lane: Content(self.shape.needed)} if lane[0] in self.of_files else {}
+                chunk = self._chunk(lane, rows, scanners[lane])
+                if lane in contents:
+                    contents[lane].add(chunk)
+                scanners[lane].read(chunk)
         lines, asked = [], set()
         for lane, scanner in scanners.items():
             account = write_found(self.shape, self.store, self.batch, lane, scanner.carry, scanner.finish())
+            account.content = contents[lane].text if lane in contents else ""
             if lane[0] not in asked:  # the lanes of a source share its maps
                 asked.add(lane[0])
                 account.observed = self.readings[lane[0]].observed()

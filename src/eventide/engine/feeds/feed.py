@@ -132,6 +132,10 @@ class Feed(ABC):
         """The files of a batch, by what Spark shows of them (path, time, size) and by what it noted."""
         return []
 
+    def retimed(self, begun: list[LandedFile], now: list[LandedFile]) -> dict[str, int]:
+        """Of files that a batch was begun with, those that have another time since, and which: they were touched, or replaced."""
+        return {}
+
     def lanes_in_worker(self, files: list[LandedFile], reading: Reading) -> dict[LaneId, LaneFiles]:
         """The files that workers read by themselves, lane by lane."""
         return {}

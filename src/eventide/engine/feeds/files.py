@@ -16,7 +16,7 @@ from eventide.engine.feeds.feed import EVERY_LANE, MODIFIED, PATH, SIZE, Feed, R
 from eventide.engine.feeds.file_chunks import LaneFiles
 from eventide.engine.feeds.file_faults import UnreadableFile, fault_text, read_whole, refuse_bad_files
 from eventide.engine.feeds.file_rows import columns_after_transforms, faults_of_files, rows_of_files
-from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files, looked_up
+from eventide.engine.feeds.landed import LandedFile, below, by_lane, in_order, lane_of, list_files, looked_up, modified_at
 from eventide.engine.feeds.links import leading_back, turned_back
 from eventide.engine.s3a import spark_address
 from eventide.engine.spark_compat import parse_ddl, reads_every_name
@@ -183,6 +183,17 @@ class FileFeed(Feed):
         taken = [self._landed(file.path, file.modified, -1) for file in noted.taken]
         found += self._asked(self._by_one_name([file for file in taken if file.path not in there]))
         return in_order(found)
+
+    def retimed(self, begun: list[LandedFile], now: list[LandedFile]) -> dict[str, int]:
+        """By their times now; where only Spark sees the files, as it has just shown them."""
+        whole = [file for file in begun if file.fault is None]
+        if self.openable:
+            files, base = file_system(self.source.path)[0], self.source.path
+            found = looked_up(files, [file_system(file.path)[1] for file in whole], base)
+            times = {file.path: modified_at(info) for file, info in zip(whole, found, strict=True)}
+        else:
+            times = {file.path: file.modified for file in now}
+        return {file.path: times[file.path] for file in whole if times[file.path] != file.modified}
 
     def lanes_in_worker(self, files: list[LandedFile], reading: Reading) -> dict[LaneId, LaneFiles]:
         """Each lane's files in order, where workers read them by themselves."""

@@ -50,8 +50,7 @@ def list_files(root: str, form: str, lane: str, *, plain: bool = False) -> list[
     for info in looked_up(files, pafs.FileSelector(base, recursive=True, allow_not_found=True), root):
         path = _path(info)
         if info.type == pafs.FileType.File and is_read(path[len(base) :].lstrip("/"), form):
-            milliseconds = (info.mtime_ns or 0) // 1_000_000  # as Spark's file source has it: it tells no finer times apart
-            file = LandedFile(f"{scheme}{path}", saturate(milliseconds * 1_000), lane_of(path, base, lane), info.size)
+            file = LandedFile(f"{scheme}{path}", modified_at(info), lane_of(path, base, lane), info.size)
             found.append(_unnamed(file) if not _is_text(path) else _foreign(file) if plain and not path.isascii() else file)
     return in_order(_in_known_lanes(found))
 
@@ -65,6 +64,11 @@ def looked_up(files: pafs.FileSystem, what: pafs.FileSelector | list[str], place
             f"{masked(place)} cannot be looked at now, so that nobody knows which files are there: {error}. Nothing was taken for read: mend that, and "
             "run again."
         ) from error
+
+
+def modified_at(info: pafs.FileInfo) -> int:
+    """When a file was last modified, as Spark's file source has it: it tells no finer times apart than milliseconds."""
+    return saturate((info.mtime_ns or 0) // 1_000_000 * 1_000)
 
 
 def in_order(files: Iterable[LandedFile]) -> list[LandedFile]:

@@ -154,6 +154,10 @@ class DeltaSink:
         """Readers filter `op = 'insert'`, as Delta has no views; `read` does it for them."""
         return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
 
+    def place(self, name: str) -> str:
+        """One table, whatever it is for."""
+        return self.path
+
     def open(self, output: str, shape: PaneShape) -> DeltaWriter:
         """Check or create the table."""
         return _prepared(DeltaWriter(self, Target.of_panes(output, shape), shape))

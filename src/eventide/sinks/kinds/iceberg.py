@@ -188,6 +188,10 @@ class IcebergSink:
         """The catalog, by its properties or by its name in the user's own configuration."""
         return need("pyiceberg.catalog", "iceberg").load_catalog(self.catalog_name, **dict(self.properties))
 
+    def place(self, name: str) -> str:
+        """One table, whatever it is for."""
+        return self.table
+
     def open(self, output: str, shape: PaneShape) -> IcebergWriter:
         """Check or create the table."""
         return _prepared(self._writer(output, shape))

@@ -226,6 +226,10 @@ class KafkaSink:
         """The rank travels with each record: a consumer with the deduplicator has one row per window."""
         return Capabilities(upsert=True, retract=True, ordered=True, append=True)
 
+    def place(self, name: str) -> str:
+        """One topic, whatever it is for: records do not say whose they are."""
+        return self.topic
+
     def open(self, output: str, shape: PaneShape) -> KafkaWriter:
         """Check or create the topic."""
         return KafkaWriter(self, shape.schema, shape.identity, shape)

@@ -359,7 +359,11 @@ class ParquetSink:
 
     def folder(self, output: str) -> Folder:
         """Where an output's files are."""
-        return Folder(self.path).below(self.table or output)
+        return Folder(self.path).below(self.place(output))
+
+    def place(self, name: str) -> str:
+        """The folder that was named, or one called as the output is."""
+        return self.table or name
 
     def open(self, output: str, shape: PaneShape) -> ParquetWriter:
         """Check the newest file of the log, if there is one, and show what it holds."""
@@ -372,7 +376,7 @@ class ParquetSink:
         return _prepared(ParquetWriter(self.folder(name), Target.of_log(name, schema, identity), self, None))
 
     def _writer(self, output: str, shape: PaneShape) -> ParquetWriter:
-        return ParquetWriter(self.folder(output), Target.of_panes(self.table or output, shape), self, shape)
+        return ParquetWriter(self.folder(output), Target.of_panes(self.place(output), shape), self, shape)
 
     def held(self, output: str, shape: PaneShape) -> Held | None:
         """By the record beside the files."""

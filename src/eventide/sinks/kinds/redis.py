@@ -154,13 +154,17 @@ class RedisSink:
         """One field for each window; a delivery is a transaction."""
         return Capabilities(upsert=True, retract=True, transactional=True, append=True)
 
+    def place(self, name: str) -> str:
+        """The hash that was named, or one called as the output is."""
+        return self.key or name
+
     def open(self, output: str, shape: PaneShape) -> RedisWriter:
         """Check that the server answers, and that the key is ours to write."""
-        return self._opened(Target(self.key or output, shape.schema, shape.identity, rank_columns(shape)), shape)
+        return self._opened(Target(self.place(output), shape.schema, shape.identity, rank_columns(shape)), shape)
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> RedisWriter:
         """A hash of late rows or dead letters, one field for each."""
-        return self._opened(Target.of_log(self.key or name, schema, identity))
+        return self._opened(Target.of_log(self.place(name), schema, identity))
 
     def _opened(self, target: Target, shape: PaneShape | None = None) -> RedisWriter:
         writer = RedisWriter(self, target, shape)
