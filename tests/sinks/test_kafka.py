@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 
 from eventide.errors import DefinitionError, SinkRefused
 from eventide.sinks import Deduplicator, PaneShape, kafka_topic
-from eventide.sinks.kinds.kafka_avro import schema_of
+from eventide.sinks.kinds.kafka import _typed
+from eventide.sinks.kinds.kafka_avro import Encoder, schema_of
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
 from tests.sinks.places import Kafka, World
 
@@ -87,6 +89,32 @@ def test_avro_is_read_by_its_schema(place: Kafka, markers: bool) -> None:
     assert sorted(r["op"] for r in records if r["op"] != "W") == ["+I", "+I", "+U", "-D", "-U"]
     assert sum(r["op"] == "W" for r in records) == (2 if markers else 0)
     assert {r["total"] for r in records if r["op"] != "W"} == {1}
+
+
+NOON = dt.time(12, 0, 0, 1)
+KINDS: list[tuple[pa.DataType, Any, Any]] = [
+    (pa.time64("us"), NOON, NOON),
+    (pa.binary(2), b"\0\xff", b"\0\xff"),
+    (pa.map_(pa.string(), pa.int64()), [("a", 1)], {"a": 1}),
+    (pa.map_(pa.int64(), pa.string()), [(7, None)], {"7": None}),
+    (pa.list_(pa.map_(pa.string(), pa.int64())), [[("a", 1)], None], [{"a": 1}, None]),
+    (pa.struct([("inner", pa.map_(pa.string(), pa.int64()))]), {"inner": [("a", 1)]}, {"inner": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), KINDS, ids=lambda one: str(one)[:40])
+def test_avro_holds_every_kind_of_value(kind: pa.DataType, value: Any, wanted: Any) -> None:
+    table = pa.table({"v": pa.array([value, None], kind)})
+    encode = Encoder(table.schema, "t-value", None)
+    read = [fastavro.schemaless_reader(io.BytesIO(body[10:]), encode.schema)["v"] for body in encode(_typed(table))]
+    assert read == [wanted, None]
+
+
+def test_avro_refuses_what_it_cannot_hold_by_name() -> None:
+    with pytest.raises(SinkRefused, match="no span of time"):
+        Encoder(pa.schema([("gap", pa.duration("us"))]), "t-value", None)
+    with pytest.raises(SinkRefused, match="does not fit the Avro schema"):
+        list(Encoder(pa.schema([("n", pa.int64())]), "t-value", None)([{"n": 2**63}]))
 
 
 def test_avro_refuses_a_name_it_cannot_have() -> None:

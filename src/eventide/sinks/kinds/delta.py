@@ -74,9 +74,10 @@ class DeltaWriter(LakeWriter):
         deltalake = need("deltalake", "delta")
         columns = self.target.columns
         for column in columns:
-            if pa.types.is_time(column.type):
+            if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
                 raise DefinitionError(
-                    f"column {column.name!r} is {column.type}, and Delta has no times of day. Make it a text, or whole microseconds, in a .map(…)."
+                    f"column {column.name!r} is {column.type}, and Delta has neither times of day nor spans of time. Make it a text, or whole "
+                    "microseconds, in a .map(…)."
                 )
         table = self.table()
         if table is None:

@@ -174,6 +174,9 @@ class KafkaWriter:
                 if failures or self._refusal:
                     break
             waiting = len(producer) if failures or self._refusal else producer.flush(self.sink.retry.give_up_after + 5)
+        except SinkError:
+            self.close()
+            raise
         except Exception as cause:
             self.close()
             raise self._error(cause) from printable(cause)
