@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import random
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -134,6 +135,20 @@ def test_window_ids_may_hold_anything(place: Place) -> None:
         writer.deliver(batch(panes, shape), delivery(place.output, number))
     writer.close()
     assert {row["window_id"]: row["total"] for row in place.rows(shape)} == dict.fromkeys(ids, 1)
+
+
+def test_a_key_of_ten_kilobytes_is_a_row_or_refused_with_what_to_do(place: Place) -> None:
+    key = "".join(random.Random(3).choices("0123456789abcdefghijklmnopqrstuvwxyz", k=10_000))
+    shape = PaneShape(keys=(("bank", pa.string()),), values=(("total", pa.int64()),))
+    writer = place.sink().open(place.output, shape)
+    try:
+        writer.deliver(batch([{**pane(key, 0, total=1), "bank": key}], shape), delivery(place.output, 0))
+    except SinkRefused as error:
+        assert place.name in ("postgres", "merge_sql") and "index row" in str(error)
+        assert place.name == "merge_sql" or "Shorten them in a .map(…)" in str(error)
+        return
+    writer.close()
+    assert [(row["window_id"], row["bank"]) for row in place.rows(shape)] == [(key, key)]
 
 
 RATIOS = PaneShape(keys=(("bank", pa.string()),), values=(("ratio", pa.float64()), ("single", pa.float32())))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -103,13 +104,24 @@ class RedisWriter(TableWriter):
         return self._client
 
     def check(self) -> None:
-        """Whether the server answers, and what stands under the output's name is a hash."""
-        found = self.attempt(lambda: self.client().type(self.target.name))
-        if found not in (b"hash", b"none"):
-            raise SinkRefused(
-                f"the key {self.target.name!r} in {self.sink.where} holds a {found.decode()}; the output needs it for a hash. "
-                "Give the output another key (key=…), or remove that one."
-            )
+        """Whether the server answers, and what stands under the output's names is of the kind that it needs.
+
+        All of them: a script that stops at the last one has written ranks by then, and a pane whose rank is known never comes again.
+        """
+        kinds = {self.target.name: b"hash"}
+        if self.shape is not None:
+            kinds |= {f"{self.target.name}:ranks": b"hash", f"{self.target.name}:ends": b"zset"}
+        for key, kind in kinds.items():
+            found = self.attempt(partial(self._kind_of, key))
+            if found not in (kind, b"none"):
+                raise SinkRefused(
+                    f"the key {key!r} in {self.sink.where} holds a {found.decode()}; the output needs it for a {kind.decode()}. "
+                    "Give the output another key (key=…), or remove that one."
+                )
+
+    def _kind_of(self, key: str) -> bytes:
+        found: bytes = self.client().type(key)
+        return found
 
     def error(self, cause: Exception) -> SinkError:
         errors = need("redis.exceptions", "redis")
