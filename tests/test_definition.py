@@ -83,3 +83,36 @@ def test_windows_of_arrival_say_so_in_the_name_of_their_time() -> None:
     assert str(source) == "clicks (event time arrival_time, by arrival, not by event time)"
     with pytest.raises(ev.DefinitionError, match='Say so, event_time="arrival_time"'):
         ev.files("clicks", "landing/", event_time="ts", **by_arrival)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ev.sqlite("upi.db", table="t"), ev.sqlite("./upi.db", table="T")),
+        (ev.duckdb("upi.duckdb", table="t"), ev.duckdb("upi.duckdb", table="T")),
+        (ev.postgres("postgresql://db/upi", table="t"), ev.postgres("postgresql://db/upi", table="t")),
+        (ev.parquet("out/", table="t"), ev.parquet("out", table="t")),
+        (ev.delta("lake/t"), ev.delta("lake/t/")),
+        (ev.iceberg("catalog", "sales.t"), ev.iceberg("catalog", "sales.t")),
+        (ev.redis("redis://cache", key="t"), ev.redis("redis://cache", key="t")),
+    ],
+    ids=lambda sink: type(sink).__name__,
+)
+def test_two_outputs_never_stand_in_one_place(one: object, other: object) -> None:
+    """Their panes have the same windows and ranks: of each pair one was taken for the other, and never seen."""
+    minutes = clicks().outputs[0].aggregation
+    first = minutes.to("first", one, late=ev.drop())  # type: ignore[union-attr, arg-type]
+    with pytest.raises(ev.DefinitionError, match="'first' and 'second' would stand in one place"):
+        ev.Pipeline("p", first, minutes.to("second", other, late=ev.drop()))  # type: ignore[union-attr, arg-type]
+    with pytest.raises(ev.DefinitionError, match="'first' and 'second_late' would stand in one place"):
+        ev.Pipeline("p", first, minutes.to("second", None, late=ev.divert(other)))  # type: ignore[union-attr, arg-type]
+    with pytest.raises(ev.DefinitionError, match="'first' and 'p_dead_letters' would stand in one place"):
+        ev.Pipeline("p", first, dead_letter_sink=other)  # type: ignore[arg-type]
+
+
+def test_names_that_differ_by_case_alone_are_one_place_where_tables_have_no_case() -> None:
+    minutes = clicks().outputs[0].aggregation
+    outputs = [minutes.to(name, ev.sqlite("upi.db"), late=ev.drop()) for name in ("Totals", "totals")]  # type: ignore[union-attr]
+    with pytest.raises(ev.DefinitionError, match="'Totals' and 'totals' would stand in one place"):
+        ev.Pipeline("p", *outputs)
+    ev.Pipeline("p", *(replace(output, sink=ev.parquet("out")) for output in outputs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Self, TypedDict
 
@@ -14,7 +15,7 @@ from eventide.model.plan import OutputPlan, Plan, SourcePlan
 from eventide.model.time import Duration, duration, show_duration
 from eventide.model.view import WHOLE
 from eventide.redaction import warn_of
-from eventide.sinks.base import Sink
+from eventide.sinks.base import PlacedSink, Sink
 
 
 class Settings(TypedDict, total=False):
@@ -70,6 +71,7 @@ class Pipeline:
                     f"the events of pipeline {self.name!r} are called {audit.name!r}, as other rows of it are called in sinks: in one table the "
                     "second of two equal places would be taken for the first come again, and lost. Give them another name."
                 )
+        self._check_places()
         self._check_join()
         read = {**{o.name: o.aggregation.stream for o in self.outputs}, **{audit.name: audit.stream for audit in self.audits}}
         for name, stream in read.items():
@@ -88,6 +90,24 @@ class Pipeline:
             duration(self.keep, what="keep")
         if self.measure:
             self.stream.refuse_unknown(self.measure, "measure")
+
+    def _check_places(self) -> None:
+        """Two outputs in one table would be taken for one that comes twice: of equal windows, or equal rows, one would be lost."""
+        wanted: list[tuple[str, Sink | None]] = [(output.name, output.sink) for output in self.outputs]
+        wanted += [
+            (f"{output.name}_late", output.late.refused.to) for output in self.outputs if output.late.refused is not None
+        ]
+        wanted += [*((audit.name, audit.sink) for audit in self.audits), (f"{self.name}_dead_letters", self.dead_letter_sink)]
+        there: dict[Hashable, str] = {}
+        for name, sink in wanted:
+            if not isinstance(sink, PlacedSink):
+                continue
+            other = there.setdefault(sink.place(name), name)
+            if other != name:
+                raise DefinitionError(
+                    f"pipeline {self.name!r}: {other!r} and {name!r} would stand in one place, {sink!r}, where a result or a row of one is taken "
+                    "for one of the other that comes again, and is lost. Give each its own table, key or path."
+                )
 
     def _check_join(self) -> None:
         """All that a pipeline with a join gives are its pairs: alone, what reads one side would not wait for the other."""

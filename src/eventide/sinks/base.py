@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -108,6 +108,14 @@ class Sink(Protocol):
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> LogWriter:
         """Check or create a target for late rows or dead letters."""
+
+
+@runtime_checkable
+class PlacedSink(Sink, Protocol):
+    """A sink that keeps what it is given, and can say where."""
+
+    def place(self, name: str) -> Hashable:
+        """Where results or rows of this name stand: equal for two only if they would stand among each other, and one be taken for the other."""
 
 
 @runtime_checkable

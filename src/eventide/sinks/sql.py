@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -261,6 +261,10 @@ class SqlSink(KeepsGenerations):
     def database(self) -> Database:
         """The database behind this sink."""
         raise NotImplementedError
+
+    def place(self, name: str) -> Hashable:
+        """The database, and the table in it."""
+        return type(self).__name__, self.database(), self.table or name
 
     def open(self, output: str, shape: PaneShape) -> SqlWriter:
         """Check or create `<table>_panes` and the view `<table>`."""

@@ -108,7 +108,9 @@ class MergeDialect:
 
     def transient(self, error: Exception) -> bool:
         """Whether a driver's error may pass: DB-API calls those OperationalError, lost connections InterfaceError."""
-        if str(getattr(error, "sqlstate", None) or "").startswith("54"):  # beyond a limit of the database: an OperationalError too
+        if str(getattr(error, "sqlstate", None) or "").startswith(
+            "54"
+        ):  # beyond a limit of the database: an OperationalError too
             return False
         names = {kind.__name__ for kind in type(error).__mro__}
         return not names.isdisjoint(("OperationalError", "InterfaceError", "TimeoutError", "ConnectionError"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.chunks import narrowed
 from eventide.sinks.kinds.delta_files import DeltaFiles
-from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, same_kind
+from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, normal, same_kind
 from eventide.sinks.libraries import need
 from eventide.sinks.ranked import current, outdated
 from eventide.sinks.retry import Retry
@@ -154,6 +154,10 @@ class DeltaSink:
     def capabilities(self) -> Capabilities:
         """Readers filter `op = 'insert'`, as Delta has no views; `read` does it for them."""
         return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
+
+    def place(self, name: str) -> Hashable:
+        """The path, whatever the output is called."""
+        return type(self).__name__, normal(self.path)
 
     def open(self, output: str, shape: PaneShape) -> DeltaWriter:
         """Check or create the table."""

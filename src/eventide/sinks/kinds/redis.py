@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -165,6 +165,10 @@ class RedisSink:
     def capabilities(self) -> Capabilities:
         """One field for each window; a delivery is a transaction."""
         return Capabilities(upsert=True, retract=True, transactional=True, append=True)
+
+    def place(self, name: str) -> Hashable:
+        """The server, and the key in it."""
+        return type(self).__name__, self.url, self.key or name
 
     def open(self, output: str, shape: PaneShape) -> RedisWriter:
         """Check that the server answers, and that the key is ours to write."""
