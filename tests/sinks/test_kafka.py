@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import DefinitionError, SinkRefused
-from eventide.sinks import Deduplicator, PaneShape, kafka_topic
+from eventide.sinks import CurrentRows, Deduplicator, PaneShape, kafka_topic
 from eventide.sinks.kinds.kafka import _typed
 from eventide.sinks.kinds.kafka_avro import Encoder, schema_of
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
@@ -134,6 +134,18 @@ def test_secrets_of_the_configuration_are_not_shown() -> None:
 def test_a_setting_that_kafka_does_not_know_is_refused(place: Kafka) -> None:
     with pytest.raises(SinkRefused, match=r"no\.such\.setting"):
         place.sink(config={"no.such.setting": "1"}).open(place.output, SHAPE)
+
+
+def test_a_table_over_deltas_keeps_all_of_them_or_refuses_them() -> None:
+    """The last one alone would pass for the whole."""
+    delta = {"window_id": "w", "generation": 0, "sequence": 0, "op": "+I", "n": 5}
+    table, whole = CurrentRows(), CurrentRows(deltas=True)
+    assert table.apply(delta)
+    with pytest.raises(DefinitionError, match=r"'w' with sequence 1 is what came since.*CurrentRows\(deltas=True\)"):
+        table.apply({**delta, "sequence": 1, "n": 7})
+    for record in (delta, {**delta, "sequence": 1, "n": 7}, delta, {**delta, "sequence": 1, "n": 7}):
+        whole.apply(record)
+    assert sorted(row["n"] for row in whole) == [5, 7]
 
 
 def test_deltas_are_each_let_through_once() -> None:
