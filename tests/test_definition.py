@@ -40,47 +40,16 @@ def test_what_is_measured_survives_a_copy(measure: object, means: tuple[str, ...
     assert replace(clicks(measure=measure)).measure == clicks(measure=measure).measure == means
 
 
-LATE, LAKE = ev.sqlite("late.db", table="late"), ev.sqlite("lake.db")
-
-
-@pytest.mark.parametrize(
-    ("sink", "aside", "said"),
-    [
-        (ev.sqlite("out.db", table="out"), None, "'one' and 'two' are both kept in 'out'"),
-        (ev.delta("lake/out"), None, "'one' and 'two' are both kept in 'lake/out'"),
-        (ev.parquet("lake", table="out"), None, "'one' and 'two' are both kept in 'out'"),
-        (ev.kafka_topic("localhost:1", "out"), None, "'one' and 'two' are both kept in 'out'"),
-        (ev.redis("redis://localhost/0", key="out"), None, "'one' and 'two' are both kept in 'out'"),
-        (None, LATE, "'one_late' and 'two_late' are both kept in 'late'"),
-        (LAKE, LAKE, None),
-        (ev.function(print, keyed=True), ev.console(), None),
-    ],
-)
-def test_two_outputs_are_not_kept_in_one_place(sink: object, aside: object, said: str | None) -> None:
-    """Of the rows that both refuse one would stand there, and of their results those that came first."""
+def test_outputs_that_keep_apart_what_they_hold_share_a_sink() -> None:
     pages = clicks().outputs[0].aggregation
-    outputs = [
-        pages.to(name, sink, late=ev.accumulate(span, refused=ev.divert(aside)))
-        for name, span in [("one", "1 minute"), ("two", "2 minutes")]
-    ]
-    if said is None:
-        ev.Pipeline("clicks", *outputs)
-        return
-    with pytest.raises(ev.DefinitionError, match=said):
-        ev.Pipeline("clicks", *outputs)
+    for sink, aside in ((ev.sqlite("lake.db"), ev.sqlite("lake.db")), (ev.function(print, keyed=True), ev.console())):
+        ev.Pipeline("clicks", *(pages.to(name, sink, late=ev.divert(aside)) for name in ("one", "two")))
 
 
-def test_names_that_differ_in_case_alone_are_one_place() -> None:
-    pages = clicks().outputs[0].aggregation
-    with pytest.raises(ev.DefinitionError, match="'Pages' and 'pages' are both kept in 'pages'"):
-        ev.Pipeline("clicks", *(pages.to(name, LAKE, late=ev.drop()) for name in ("Pages", "pages")))
-
-
-def test_events_and_dead_letters_are_not_kept_where_late_rows_are() -> None:
-    pages = clicks().outputs[0].aggregation
-    late = pages.to("one", late=ev.divert(LATE))
-    with pytest.raises(ev.DefinitionError, match="'one_late' and 'clicks_dead_letters' are both kept in 'late'"):
-        ev.Pipeline("clicks", late, dead_letters=LATE)
+def test_rows_that_two_outputs_refuse_never_stand_in_one_place() -> None:
+    pages, late = clicks().outputs[0].aggregation, ev.sqlite("late.db", table="late")
+    with pytest.raises(ev.DefinitionError, match="'one_late' and 'two_late' would stand in one place"):
+        ev.Pipeline("clicks", *(pages.to(name, late=ev.divert(late)) for name in ("one", "two")))
 
 
 def test_one_thing_changed_and_nothing_else() -> None:
@@ -126,3 +95,37 @@ def test_windows_of_arrival_say_so_in_the_name_of_their_time() -> None:
     assert str(source) == "clicks (event time arrival_time, by arrival, not by event time)"
     with pytest.raises(ev.DefinitionError, match='Say so, event_time="arrival_time"'):
         ev.files("clicks", "landing/", event_time="ts", **by_arrival)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ev.sqlite("upi.db", table="t"), ev.sqlite("./upi.db", table="T")),
+        (ev.duckdb("upi.duckdb", table="t"), ev.duckdb("upi.duckdb", table="T")),
+        (ev.postgres("postgresql://db/upi", table="t"), ev.postgres("postgresql://db/upi", table="t")),
+        (ev.parquet("out/", table="t"), ev.parquet("out", table="t")),
+        (ev.delta("lake/t"), ev.delta("lake/t/")),
+        (ev.iceberg("catalog", "sales.t"), ev.iceberg("catalog", "sales.t")),
+        (ev.redis("redis://cache", key="t"), ev.redis("redis://cache", key="t")),
+        (ev.kafka_topic("broker:9092", "t"), ev.kafka_topic("broker:9092", "t", format="avro", registry="http://registry")),
+    ],
+    ids=lambda sink: type(sink).__name__,
+)
+def test_two_outputs_never_stand_in_one_place(one: object, other: object) -> None:
+    """Their panes have the same windows and ranks: of each pair one was taken for the other, and never seen."""
+    minutes = clicks().outputs[0].aggregation
+    first = minutes.to("first", one, late=ev.drop())  # type: ignore[union-attr, arg-type]
+    with pytest.raises(ev.DefinitionError, match="'first' and 'second' would stand in one place"):
+        ev.Pipeline("p", first, minutes.to("second", other, late=ev.drop()))  # type: ignore[union-attr, arg-type]
+    with pytest.raises(ev.DefinitionError, match="'first' and 'second_late' would stand in one place"):
+        ev.Pipeline("p", first, minutes.to("second", None, late=ev.divert(other)))  # type: ignore[union-attr, arg-type]
+    with pytest.raises(ev.DefinitionError, match="'first' and 'p_dead_letters' would stand in one place"):
+        ev.Pipeline("p", first, dead_letter_sink=other)  # type: ignore[arg-type]
+
+
+def test_names_that_differ_by_case_alone_are_one_place_where_tables_have_no_case() -> None:
+    minutes = clicks().outputs[0].aggregation
+    outputs = [minutes.to(name, ev.sqlite("upi.db"), late=ev.drop()) for name in ("Totals", "totals")]  # type: ignore[union-attr]
+    with pytest.raises(ev.DefinitionError, match="'Totals' and 'totals' would stand in one place"):
+        ev.Pipeline("p", *outputs)
+    ev.Pipeline("p", *(replace(output, sink=ev.parquet("out")) for output in outputs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import string
 import subprocess
@@ -43,9 +44,12 @@ SINKS: dict[str, Callable[[str], Any]] = {
     "kafka": lambda s: sinks.kafka_topic(DEAD, "t", config={"sasl.password": s}, registry=f"http://me:{quote(s, safe='')}@{DEAD}"),
     "webhook": lambda s: sinks.webhook(f"http://me:{quote(s, safe='')}@{DEAD}/x?token={quote(s, safe='')}", headers={"X": s}),
     "duckdb": lambda s: sinks.duckdb(f"md:sales?motherduck_token={quote(s, safe='')}", retry=ONCE),
+    "redis": lambda s: sinks.redis(f"redis://me:{quote(s, safe='')}@{DEAD}/0", retry=ONCE),
+    "snowflake": lambda s: sinks.snowflake("t", account="acme", user="me", password=s, private_key_passphrase=s, retry=ONCE),
+    "bigquery": lambda s: sinks.bigquery("acme.sales", "t", client_options={"api_key": s}, retry=ONCE),
     "merge_sql": lambda s: sinks.merge_sql(_failing(f"cannot reach acme://me:{s}@host/db"), retry=ONCE),
 }  # fmt: skip
-NEVER_OPENED = ("delta", "delta options", "duckdb", "kafka", "parquet")
+NEVER_OPENED = ("bigquery", "delta", "delta options", "duckdb", "kafka", "parquet", "snowflake")
 """Sinks whose client would look for a server that is not there for many seconds; their errors have tests of their own."""
 
 SOURCES: dict[str, Callable[[str], Any]] = {
@@ -83,6 +87,11 @@ def test_no_sink_prints_its_secret(kind: str, secret: str) -> None:
     sink = SINKS[kind](secret)
     for text in (repr(sink), str(sink), f"{sink}", repr([sink])):
         assert not is_told(secret, text)
+
+
+def test_every_sink_that_is_told_a_secret_is_among_them() -> None:
+    told = {kind.__name__ for kind in vars(sinks).values() if inspect.isfunction(kind)} - {"console", "function", "sqlite"}
+    assert {"kafka_topic" if name == "kafka" else name.partition(" ")[0] for name in SINKS} == told
 
 
 @pytest.mark.parametrize("kind", SOURCES)

@@ -22,7 +22,8 @@ def test_the_command_shows_percentiles_causes_and_bias(clicks):
     _, file = clicks
     shown = CliRunner().invoke(main, ["lateness", str(file)])
     assert shown.exit_code == 0, shown.output
-    for text in ("1,356 rows", f"strict: {DISORDER} 5, {IDLENESS} 30", "By region", "south", "late at window"):
+    for text in ("1,356 rows", f"strict: {DISORDER} 5, {IDLENESS} 30", "By region", "south", "late at window",
+                 "late at source: the event's time lay behind its own lane's watermark"):  # fmt: skip
         assert text in shown.output
     by_hour = CliRunner().invoke(main, ["lateness", str(file), "--by", "hour"])
     assert "2026-11-08T12:00:00Z" in by_hour.output

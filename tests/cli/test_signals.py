@@ -68,6 +68,9 @@ def test_while_a_batch_is_delivered_sigterm(spark: Any, tmp_path: Path, group: b
     work.interrupt(signal.SIGTERM, group=group)
     said = ended_well(work, 0)
     assert "Where every row went" in said and "✗" not in said
+    assert not [mark for mark in ("\x1b", "\r", "WARN", "log4j", "Ivy", ":: ", "SLF4J") if mark in said], (
+        "plain lines, and ours alone"
+    )
     if not group:
         assert said.count("✓") == 2 and "stopping after the batch at work" in said and " 0 in" not in said
     goes_on(spark, tmp_path)

@@ -51,6 +51,22 @@ def csv_rows(path: Path, body: bytes) -> list[tuple[str | None, str | None, str 
     return [row[:3] for frame in frames_of(file, "csv", Reading(0, "s", TEXTS, "", Ascending(), None)) for row in frame.rows()]
 
 
+def test_one_bad_row_of_a_csv_file_is_one_dead_letter(tmp_path: Path) -> None:
+    """A missing cell, a byte that is not UTF-8, a header that comes again; a cell of two megabytes is a cell."""
+    large = "x" * (2 << 20)
+    lines = [b"n,s", b"1,a", b"2", b"3,\xff", b"n,s", b"4," + large.encode(), b"5,b,c", b'6,""', b"7,NA"]
+    (tmp_path / "1.csv").write_bytes(b"\n".join(lines))
+    file = LandedFile(str(tmp_path / "1.csv"), 0, "0")
+    reading = Reading(0, "s", {"n": pl.Int64(), "s": pl.String()}, "", Ascending(), None)
+    frame = pl.concat(frames_of(file, "csv", reading))
+    assert frame.filter(pl.col(DEAD).is_null())["n"].to_list() == [1, 4, 6, 7]
+    assert frame.filter(pl.col(DEAD).is_null())["s"].to_list() == ["a", large, "", "NA"]
+    dead = frame.filter(pl.col(DEAD).is_not_null())
+    assert [reason.rpartition(": ")[2] for reason in dead[DEAD]] == [
+        "1 cells, and the header has 2", "not UTF-8", "'n' is no whole number", "3 cells, and the header has 2",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("record", [b'1,"a\\"b"', b'1,"a"b', b'"1"x,"a"', b'1,"a" ', b'1,"a"\rb'])
 @pytest.mark.parametrize("beside", [b"", b"3,c\n" * 100])
 def test_text_after_the_quote_that_ends_a_cell_is_a_dead_letter_and_not_another_value(

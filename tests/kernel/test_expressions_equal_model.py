@@ -188,6 +188,36 @@ def test_a_decimal_with_more_digits_after_its_point_than_a_column_can_have_is_nu
     assert frame.select(made.value.alias("x"))["x"].to_list() == [None, Decimal("0.5")]
 
 
+def test_zeros_behind_the_last_digit_of_a_decimal_say_nothing() -> None:
+    """Zero times zero has forty digits behind its point here, and so has 1.5 squared: Polars ended the run over them."""
+    frame = pl.DataFrame({"a": [Decimal(0), Decimal("1.5"), Decimal("1e-20"), None]}, schema={"a": pl.Decimal(38, 20)})
+    made = frame.select(kernel.compiled(expression("a * a"), kernel.columns(frame.schema)).value.alias("made"))["made"]
+    assert made.to_list() == [Decimal(0), None, None, None]
+
+
+@pytest.mark.parametrize(
+    "text", ["COALESCE({}, {})", "GREATEST({}, {})", "LEAST({}, {})", "CASE WHEN {} IS NOT NULL THEN {} END"]
+)
+def test_what_has_no_room_in_one_column_is_null_and_never_another_value(text: str) -> None:
+    """The next of several was taken for it: `COALESCE(total, rest)` gave the rest where the total was too large."""
+    schema = {"u": pl.UInt64(), "i": pl.Int64(), "w": pl.Decimal(38, 0), "d": pl.Decimal(38, 20)}
+    rows = [
+        {"u": 2**64 - 1, "i": 2**63 - 1, "w": Decimal(10**37), "d": Decimal("-0.5")},
+        {"u": 1, "i": 2, "w": Decimal(3), "d": Decimal(4)},
+        {"d": Decimal(5)},
+    ]
+    frame = pl.DataFrame(rows, schema=schema)
+    for one, other in (("u", "i"), ("i", "u"), ("i", "d"), ("d", "i"), ("w", "d"), ("d", "w")):
+        node = expression(text.format(one, other))
+        made = frame.select(kernel.compiled(node, kernel.columns(schema)).value.alias("made"))["made"].to_list()
+        exact = [evaluate(node, row) for row in frame.to_dicts()]
+        assert all(m == e or (m is None and nth == 0) for nth, (m, e) in enumerate(zip(made, exact, strict=True))), (
+            one,
+            other,
+            made,
+        )
+
+
 def test_a_view_shows_one_zero() -> None:
     """As results without a view do: what equals it stands there as it is."""
     view = View().select(turned="f * -1")

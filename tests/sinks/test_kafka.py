@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 from typing import Any
@@ -11,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import DefinitionError, SinkRefused
-from eventide.sinks import Deduplicator, PaneShape, kafka_topic
-from eventide.sinks.kinds.kafka_avro import schema_of
+from eventide.sinks import CurrentRows, Deduplicator, PaneShape, kafka_topic
+from eventide.sinks.kinds.kafka import _typed
+from eventide.sinks.kinds.kafka_avro import Encoder, schema_of
 from tests.sinks.panes import BASE, MINUTE, SHAPE, batch, delivery, pane
 from tests.sinks.places import Kafka, World
 
@@ -89,6 +91,32 @@ def test_avro_is_read_by_its_schema(place: Kafka, markers: bool) -> None:
     assert {r["total"] for r in records if r["op"] != "W"} == {1}
 
 
+NOON = dt.time(12, 0, 0, 1)
+KINDS: list[tuple[pa.DataType, Any, Any]] = [
+    (pa.time64("us"), NOON, NOON),
+    (pa.binary(2), b"\0\xff", b"\0\xff"),
+    (pa.map_(pa.string(), pa.int64()), [("a", 1)], {"a": 1}),
+    (pa.map_(pa.int64(), pa.string()), [(7, None)], {"7": None}),
+    (pa.list_(pa.map_(pa.string(), pa.int64())), [[("a", 1)], None], [{"a": 1}, None]),
+    (pa.struct([("inner", pa.map_(pa.string(), pa.int64()))]), {"inner": [("a", 1)]}, {"inner": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), KINDS, ids=lambda one: str(one)[:40])
+def test_avro_holds_every_kind_of_value(kind: pa.DataType, value: Any, wanted: Any) -> None:
+    table = pa.table({"v": pa.array([value, None], kind)})
+    encode = Encoder(table.schema, "t-value", None)
+    read = [fastavro.schemaless_reader(io.BytesIO(body[10:]), encode.schema)["v"] for body in encode(_typed(table))]
+    assert read == [wanted, None]
+
+
+def test_avro_refuses_what_it_cannot_hold_by_name() -> None:
+    with pytest.raises(SinkRefused, match="no span of time"):
+        Encoder(pa.schema([("gap", pa.duration("us"))]), "t-value", None)
+    with pytest.raises(SinkRefused, match="does not fit the Avro schema"):
+        list(Encoder(pa.schema([("n", pa.int64())]), "t-value", None)([{"n": 2**63}]))
+
+
 def test_avro_refuses_a_name_it_cannot_have() -> None:
     with pytest.raises(SinkRefused, match="letters, digits"):
         schema_of(pa.schema([("per cent", pa.int64())]), "x")
@@ -106,6 +134,18 @@ def test_secrets_of_the_configuration_are_not_shown() -> None:
 def test_a_setting_that_kafka_does_not_know_is_refused(place: Kafka) -> None:
     with pytest.raises(SinkRefused, match=r"no\.such\.setting"):
         place.sink(config={"no.such.setting": "1"}).open(place.output, SHAPE)
+
+
+def test_a_table_over_deltas_keeps_all_of_them_or_refuses_them() -> None:
+    """The last one alone would pass for the whole."""
+    delta = {"window_id": "w", "generation": 0, "sequence": 0, "op": "+I", "n": 5}
+    table, whole = CurrentRows(), CurrentRows(deltas=True)
+    assert table.apply(delta)
+    with pytest.raises(DefinitionError, match=r"'w' with sequence 1 is what came since.*CurrentRows\(deltas=True\)"):
+        table.apply({**delta, "sequence": 1, "n": 7})
+    for record in (delta, {**delta, "sequence": 1, "n": 7}, delta, {**delta, "sequence": 1, "n": 7}):
+        whole.apply(record)
+    assert sorted(row["n"] for row in whole) == [5, 7]
 
 
 def test_deltas_are_each_let_through_once() -> None:

@@ -47,6 +47,14 @@ def test_a_key_that_is_no_hash_is_refused_by_name(place: Redis) -> None:
         place.sink().open(place.output, SHAPE)
 
 
+@pytest.mark.parametrize("beside", [":ranks", ":ends"])
+def test_so_are_the_keys_beside_it(place: Redis, beside: str) -> None:
+    with place.client() as client:
+        client.set(f"{place.output}{beside}", "mine")
+    with pytest.raises(SinkRefused, match=rf"{beside}' in .* holds a string.*key="):
+        place.sink().open(place.output, SHAPE)
+
+
 def test_a_server_that_is_not_there_is_waited_for_and_an_address_of_another_kind_refused(tmp_path: Path) -> None:
     with pytest.raises(SinkUnavailable, match="gave up"):
         sinks.redis(f"unix://{tmp_path}/none.sock", retry=Retry(give_up_after=0)).open("o", SHAPE)

@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from eventide.cli import registry_ask, registry_contract
-from eventide.cli.faults import Refused
+from eventide.cli.faults import Refused, Unanswered, refuse_unwritable
 from eventide.cli.registry_ask import AS_JSON, TOKEN
 from eventide.errors import EventideError
+from eventide.redaction import masked
 
 
 @click.group()
@@ -24,7 +25,9 @@ def registry() -> None:
 
 @registry.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8081, show_default=True, help="The port to listen on; 0 takes a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="The port to listen on; 0 takes a free one."
+)
 @click.option(
     "--store", default="sqlite:///registry.db", show_default=True, help="sqlite:///FILE or postgresql://USER@HOST/DB."
 )
@@ -32,7 +35,13 @@ def registry() -> None:
 @click.option("--tls-cert", type=click.Path(path_type=Path, exists=True), help="The certificate to show.")
 @click.option("--tls-key", type=click.Path(path_type=Path, exists=True), help="Its key, if not in the same file.")
 @click.option("--tls-client-ca", type=click.Path(path_type=Path, exists=True), help="Demand client certificates of it.")
-@click.option("--body-limit", default=2 * 1024 * 1024, show_default=True, help="The largest request, in bytes.")
+@click.option(
+    "--body-limit",
+    type=click.IntRange(min=1),
+    default=2 * 1024 * 1024,
+    show_default=True,
+    help="The largest request, in bytes.",
+)
 @click.option("--default-compatibility", default="BACKWARD", show_default=True, help="The level where nobody has set one.")
 @click.option("--require-owner/--no-require-owner", default=None, help="Refuse subjects that nobody owns.")
 @click.option("--access-log", is_flag=True, help="Log every request.")
@@ -58,7 +67,12 @@ def serve(
     from eventide.registry.service import serve as run
     from eventide.registry.service.auth import Accounts
     from eventide.registry.service.server import Tls
+    from eventide.registry.store import StoreUnavailable
 
+    if tls_cert is None and (tls_key or tls_client_ca):
+        raise click.UsageError(
+            "--tls-key and --tls-client-ca need --tls-cert: without a certificate nothing is encrypted, and nobody is asked for one."
+        )
     if default_compatibility.upper() not in LEVELS:
         message = f"{default_compatibility!r} is no compatibility level; take one of {', '.join(LEVELS)}"
         raise click.BadParameter(message, param_hint="--default-compatibility")
@@ -74,8 +88,10 @@ def serve(
         tls = Tls(tls_cert, tls_key, tls_client_ca) if tls_cert else None
         run(store, host=host, port=port, options=options, tls=tls, access_log=access_log, port_file=port_file,
             announce=click.echo)  # fmt: skip
+    except StoreUnavailable as error:
+        raise Unanswered(f"{masked(store)}: {' '.join(str(error).split())}") from error
     except (ValueError, OSError, EventideError) as error:
-        raise click.ClickException(str(error)) from error
+        raise Refused(masked(" ".join(str(error).split()))) from error
 
 
 @registry.command()
@@ -88,9 +104,12 @@ def account(name: str, path: Path, role: str, prefix: tuple[str, ...], password:
     """Add or replace an account; its secret is shown once and only its hash is kept."""
     from eventide.registry.service.auth import hashed
 
-    if "." in name or ":" in name:
-        raise click.BadParameter("a name has neither '.' nor ':'", param_hint="NAME")
-    secret = password or secrets.token_urlsafe(24)
+    if "." in name or ":" in name or not name.strip():
+        raise click.BadParameter("a name has neither '.' nor ':', and is not empty", param_hint="NAME")
+    if password is not None and not password.strip():
+        raise click.BadParameter("it is empty; leave it out, and a random one is made", param_hint="--password")
+    refuse_unwritable("--file", str(path))
+    secret = secrets.token_urlsafe(24) if password is None else password
     kept = [account for account in _accounts(path) if account["name"] != name]
     grants = [{"prefix": p, "role": role} for p in prefix or ("",)]
     kept.append({"name": name, "secret": hashed(secret), "grants": grants})
@@ -149,7 +168,7 @@ def inventory(
             found = of_files(files)
     except EventideError as error:
         raise click.ClickException(str(error)) from error
-    verdicts, advice = found.levels(), found.advice()
+    verdicts, advice = found.levels(), found.advice() if found.seen else None
     if as_json:
         seen = [
             {"kind": s.kind, "id": s.schema_id, "origin": s.origin, "records": s.records, "schema": s.text} for s in found.seen
@@ -161,6 +180,8 @@ def inventory(
         click.echo(f"{s.kind}  {name}  {s.records} records  {s.origin}\n    {s.text}")
     for reason, count in found.unreadable.items():
         click.echo(f"unreadable  {count}  {reason}")
+    if advice is None:
+        raise click.ClickException("no schema was found in what was read, so that no level can be advised.")
     for level, reasons in verdicts.items():
         click.echo(f"{level:20} {'passes' if not reasons else f'{len(reasons)} reasons against, the first: {reasons[0]}'}")
     click.echo(f"Start with NONE; {advice} is the strictest level that all of this passes.")

@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 import click
 
-from eventide.cli.faults import Unanswered, text_of
+from eventide.cli.answers import understood
+from eventide.cli.faults import Refused, Unanswered, text_of
 from eventide.cli.harmless import harmless, harmless_lines
-from eventide.errors import EventideError
+from eventide.errors import DefinitionError, EventideError
 
 URL = click.option(
     "--url", envvar="EVENTIDE_REGISTRY_URL", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask."
@@ -24,15 +25,20 @@ _INCOMPATIBLE = 40901
 _PAGE = 10_000
 
 
-def ask(url: str, token: str | None, method: str, path: str, body: Any = None, **query: Any) -> Any:
-    """One request to a registry; a refusal ends the command with its reason, and exit code 3 says that there was no answer."""
+def ask(url: str, token: str | None, method: str, path: str, body: Any = None, gives: Any = dict, **query: Any) -> Any:
+    """One request to a registry that `gives` an object, or a list of them.
+
+    A refusal ends the command with its reason; exit code 2 says that nobody could be asked so, and 3 that there was no answer.
+    """
     from eventide.registry.client import RegistryClient, RegistryUnavailable
 
     try:
         with RegistryClient(url, token=token, name="eventide-cli", tries=1) as client:
-            return client.call(method, path, body, **query)
+            return understood(url, client.call(method, path, body, **query), gives)
     except RegistryUnavailable as error:
         raise Unanswered(str(error)) from error
+    except DefinitionError as error:
+        raise Refused(str(error)) from error
     except EventideError as error:
         raise click.ClickException(harmless_lines(str(error))) from error
 
@@ -44,7 +50,7 @@ def ask(url: str, token: str | None, method: str, path: str, body: Any = None, *
 @AS_JSON
 def list_subjects(prefix: str | None, url: str, token: str | None, as_json: bool) -> None:
     """All subjects with their latest version, level, mode and owner."""
-    lines = ask(url, token, "GET", "/eventide/v1/subjects", subjectPrefix=prefix)
+    lines = ask(url, token, "GET", "/eventide/v1/subjects", gives=list, subjectPrefix=prefix)
     if as_json:
         click.echo(json.dumps(lines, indent=2))
         return
@@ -134,7 +140,7 @@ def _proposed(schema: Path, kind: str, references: tuple[str, ...]) -> dict[str,
     for given in references:
         name, _, place = given.partition("=")
         subject, _, version = place.rpartition(":")
-        if not (name and subject and version.isdigit()):
+        if not (name and subject and version.isascii() and version.isdigit()):
             raise click.BadParameter(f"{given!r} is not NAME=SUBJECT:VERSION", param_hint="--reference")
         body.setdefault("references", []).append({"name": name, "subject": subject, "version": int(version)})
     return body
@@ -191,8 +197,8 @@ def diff(subject: str, old: str, new: str, other: str | None, url: str, token: s
 @click.option("--prefix", default="", help="Only subjects that begin with this.")
 @click.option("--who", help="Only what this account did.")
 @click.option("--action", help="Only this kind of change, e.g. register.")
-@click.option("--after", default=0, help="Only what came after this sequence number.")
-@click.option("--limit", default=1000, show_default=True)
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Only what came after this sequence number.")
+@click.option("--limit", type=click.IntRange(1, _PAGE), default=1000, show_default=True)
 @click.option("--verify", is_flag=True, help="Check the chain of the whole log instead: is any line changed or gone?")
 @click.option("--expect", metavar="SEQ:HASH", help="With --verify: an end of the log that was noted down earlier.")
 @URL
@@ -220,7 +226,7 @@ def audit(
         return
     found = ask(
         url, token, "GET", "/eventide/v1/audit", subjectPrefix=prefix or None, who=who, action=action, after=after,
-        limit=limit,
+        limit=limit, gives=list,
     )  # fmt: skip
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -242,7 +248,8 @@ def _verify(url: str, token: str | None, expect: str | None, as_json: bool) -> N
         expected = Head.parse(expect) if expect else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--expect") from error
-    head = Head(**ask(url, token, "GET", "/eventide/v1/audit/head"))
+    said = ask(url, token, "GET", "/eventide/v1/audit/head")
+    head = Head(said["seq"], said["hash"])
     found = verify(_lines(url, token), head, expected)
     if as_json:
         told = {"sound": found.is_sound, "lines": found.lines, "end": str(found.last), "faults": found.faults}
@@ -255,7 +262,7 @@ def _verify(url: str, token: str | None, expect: str | None, as_json: bool) -> N
 
 def _lines(url: str, token: str | None) -> Iterator[dict[str, Any]]:
     after = 0
-    while page := ask(url, token, "GET", "/eventide/v1/audit", after=after, limit=_PAGE):
+    while page := ask(url, token, "GET", "/eventide/v1/audit", gives=list, after=after, limit=_PAGE):
         yield from page
         after = max(after + 1, *(line["seq"] for line in page))
 
@@ -289,7 +296,7 @@ def owners(
     elif remove is not None:
         found = [ask(url, token, "DELETE", path, prefix=remove)]
     else:
-        found = ask(url, token, "GET", path)
+        found = ask(url, token, "GET", path, gives=list)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import click
 
-from eventide.cli.faults import Refused, text_of
+from eventide.cli.faults import Refused, refuse_unwritable, text_of
 from eventide.cli.registry_ask import TOKEN, URL, ask
-from eventide.errors import EventideError
+from eventide.errors import DefinitionError, EventideError
 
 
 @click.group()
@@ -46,7 +46,11 @@ def export(
     """Write the contract of SUBJECT."""
     from eventide.registry.contract import Parts, build, write
 
-    found = ask(url, token, "GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
+    if out is not None:
+        refuse_unwritable("--out", str(out))
+    if completeness is not None and completeness != completeness:
+        raise click.BadParameter("nan is no share of the rows", param_hint="--completeness")
+    found = ask(url, token, "GET", f"/subjects/{quote(subject, safe='')}/versions/{quote(version, safe='')}")
     references = found.get("references", [])
     try:
         parts = Parts(
@@ -54,6 +58,8 @@ def export(
             _promises(tuned, freshness, completeness),
         )  # fmt: skip
         text = write(build(parts, _texts(url, token, references)))
+    except DefinitionError as error:
+        raise Refused(str(error)) from error
     except EventideError as error:
         raise click.ClickException(str(error)) from error
     if out is None:
@@ -89,7 +95,7 @@ def import_contract(file: Path, subject: str | None, url: str, token: str | None
 
 
 def _owner(url: str, token: str | None, subject: str) -> dict[str, str] | None:
-    owners: list[dict[str, str]] = ask(url, token, "GET", "/eventide/v1/owners")
+    owners: list[dict[str, str]] = ask(url, token, "GET", "/eventide/v1/owners", gives=list)
     return max((o for o in owners if subject.startswith(o["prefix"])), key=lambda o: len(o["prefix"]), default=None)
 
 
@@ -105,7 +111,6 @@ def _texts(url: str, token: str | None, references: Iterable[dict[str, Any]]) ->
 
 
 def _promises(tuned: Path | None, freshness: str | None, completeness: float | None) -> list[dict[str, Any]]:
-    from eventide.errors import DefinitionError
     from eventide.lateness.promise import Promise
     from eventide.model.time import duration
 

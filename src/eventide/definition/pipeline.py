@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Self, TypedDict
 
@@ -91,19 +92,22 @@ class Pipeline:
             self.stream.refuse_unknown(self.measure, "measure")
 
     def _check_places(self) -> None:
-        """Results of two outputs have the same windows and ranks, rows that they refuse the same places: in one table, some would be taken for others."""
-        late = [(f"{o.name}_late", o.late.refused.to) for o in self.outputs if o.late.refused is not None]
-        events = [*((audit.name, audit.sink) for audit in self.audits), (f"{self.name}_dead_letters", self.dead_letter_sink)]
-        for what, held in (("results", [(o.name, o.sink) for o in self.outputs]), ("rows", [*late, *events])):
-            placed = [(name, sink) for name, sink in held if isinstance(sink, PlacedSink)]
-            for nth, (name, sink) in enumerate(placed):
-                for other, same in placed[:nth]:
-                    if sink == same and sink.place(name).casefold() == same.place(other).casefold():  # one in SQLite and DuckDB
-                        raise DefinitionError(
-                            f"pipeline {self.name!r}: {other!r} and {name!r} are both kept in {sink.place(name)!r} of {sink!r}. Their {what} are told "
-                            "apart by window and rank, or by where a row was read, so that one would be taken for the other come again, and lost. "
-                            "Give each its own table, topic or folder."
-                        )
+        """Two outputs in one table would be taken for one that comes twice: of equal windows, or equal rows, one would be lost."""
+        wanted: list[tuple[str, Sink | None]] = [(output.name, output.sink) for output in self.outputs]
+        wanted += [
+            (f"{output.name}_late", output.late.refused.to) for output in self.outputs if output.late.refused is not None
+        ]
+        wanted += [*((audit.name, audit.sink) for audit in self.audits), (f"{self.name}_dead_letters", self.dead_letter_sink)]
+        there: dict[Hashable, str] = {}
+        for name, sink in wanted:
+            if not isinstance(sink, PlacedSink):
+                continue
+            other = there.setdefault(sink.place(name), name)
+            if other != name:
+                raise DefinitionError(
+                    f"pipeline {self.name!r}: {other!r} and {name!r} would stand in one place, {sink!r}, where a result or a row of one is taken "
+                    "for one of the other that comes again, and is lost. Give each its own table, key or path."
+                )
 
     def _check_join(self) -> None:
         """All that a pipeline with a join gives are its pairs: alone, what reads one side would not wait for the other."""

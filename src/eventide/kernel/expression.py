@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Context
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -106,11 +106,12 @@ def _by_the_model(operator: str, kind: pl.DataType, *values: Value) -> Value:
 
 
 def _held(answer: Any, kind: pl.DataType) -> Any:
-    """An answer that a column of its type can hold, or null."""
+    """An answer that a column of its type can hold, with as many digits behind the point as it has; or null."""
     if answer is None or not isinstance(kind, pl.Decimal):
         return answer
     counted = answer.scaleb(kind.scale, _EXACT)
-    return answer if counted == counted.to_integral_value() and abs(counted) < 10**_DIGITS else None
+    fits = counted == counted.to_integral_value() and abs(counted) < 10**_DIGITS
+    return Decimal(int(counted)).scaleb(-kind.scale, _EXACT) if fits else None
 
 
 # --- truth
@@ -281,8 +282,12 @@ def _case(*parts: Value) -> Value:
 
 
 def _coalesced(*values: Value) -> Value:
-    values = tuple(_united(values, "COALESCE"))
-    return Value(pl.coalesce([v.value for v in values]), values[0].kind)
+    """By what the values were before they stood in one column: one that has no room there is null, and the next is not taken for it."""
+    made = _united(values, "COALESCE")
+    chosen = made[-1].value
+    for given, then in zip(reversed(values[:-1]), reversed(made[:-1]), strict=True):
+        chosen = pl.when(given.value.is_not_null()).then(then.value).otherwise(chosen)
+    return Value(chosen, made[0].kind)
 
 
 def _null_if(one: Value, other: Value) -> Value:
@@ -293,11 +298,16 @@ def _picked(operator: str) -> Callable[..., Value]:
     better = _compared("<", lambda a, b: a < b) if operator == "LEAST" else _compared(">", lambda a, b: a > b)
 
     def over(*values: Value) -> Value:
-        first, *others = _united(values, operator)
+        made = _united(values, operator)
+        first, *others = made
         for other in others:
             takes = first.value.is_null() | better(other, first).value.fill_null(False)
             first = Value(pl.when(takes).then(other.value).otherwise(first.value), first.kind)
-        return first
+        if all(one.kind == first.kind for one in values):
+            return first
+        # Beside a value that has no room in the one column nobody is the least or the greatest.
+        lost = [given.value.is_not_null() & then.value.is_null() for given, then in zip(values, made, strict=True)]
+        return Value(pl.when(~pl.any_horizontal(lost)).then(first.value), first.kind)
 
     return over
 

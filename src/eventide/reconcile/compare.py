@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from eventide.definition.output import Output
 from eventide.errors import DefinitionError
 from eventide.kernel.kinds import KINDS
 from eventide.model.aggregate import Aggregate
-from eventide.model.time import MIN_TIME
+from eventide.model.time import MIN_TIME, show_instant
 from eventide.model.window import Sliding
+from eventide.reconcile.exact import combined, is_exact, quoted, totals_of
 
 SKETCHED = frozenset(name for name, kind in KINDS.items() if kind.approximate)
 PERIODS = {"minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
@@ -67,7 +68,7 @@ def late_by_window(rows: Any, output: Output, *, taken: Callable[[Aggregate], bo
     """What late rows add to each window and key."""
     from pyspark.sql import functions as F
 
-    makers = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
+    makers: dict[str, Callable[[Any], Any]] = {"count": F.count, "sum": partial(_summed, rows), "min": F.min, "max": F.max}
     floats = {what.column for _, what in output.aggregation.aggregates if what.column and is_float(rows, what.column)}
     sums = [
         (
@@ -80,6 +81,15 @@ def late_by_window(rows: Any, output: Output, *, taken: Callable[[Aggregate], bo
     ]
     keys = output.aggregation.keys
     return rows.groupBy("window_start", "window_end", *map(quoted, keys)).agg(*sums, F.count("*").alias("late_rows"))
+
+
+def _summed(rows: Any, column: Any) -> Any:
+    """Whole numbers as decimals: what comes late may be more than fits their type, and the whole may fit again."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import IntegralType
+
+    kind = rows.select(column.alias("__it")).schema["__it"].dataType
+    return F.sum(column.cast("decimal(38,0)") if isinstance(kind, IntegralType) else column)
 
 
 def by_period(frame: Any, output: Output, by: str, extra: tuple[str, ...] = ()) -> Any:
@@ -129,10 +139,9 @@ def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id:
         columns.append(was.alias(f"{name}_base"))
         floating = is_float(truth, name) or is_float(base, name)
         if adds(what):
-            gap = F.coalesce(now, F.lit(0)) - F.coalesce(was, F.lit(0))
-            # To an infinity, or to what is no number, nothing can be added.
-            gap = F.when(was.isNull() | _is_finite(was), gap) if floating else gap
-            columns.append(gap.alias(f"{name}_correction"))
+            columns.append(
+                _gap(now, was, (truth.schema[name].dataType, base.schema[name].dataType)).alias(f"{name}_correction")
+            )
         columns.append(now.alias(f"{name}_corrected"))
         if floating and what.kind not in SKETCHED:
             # Late rows make a window another one, however little they add; without them a difference may be rounding.
@@ -145,6 +154,41 @@ def corrections(base: Any, truth: Any, late: Any | None, output: Output, run_id:
         changed = changed | (rows > 0)
     found = joined.where(changed | F.col("b.window_start").isNull() | F.col("t.window_start").isNull())
     return found.select(*columns, rows.alias("rows"), F.lit(run_id).alias("run_id")).where(F.col("window_id").isNotNull())
+
+
+def _gap(now: Any, was: Any, kinds: tuple[Any, Any]) -> Any:
+    """What is to be added; null where nothing can be: to an infinity, to what is no number, or beyond the type."""
+    from pyspark.sql import functions as F
+
+    if all(map(is_exact, kinds)):
+        return combined(now, was, kinds, -1)
+    return F.when(was.isNull() | _is_finite(was), F.coalesce(now, F.lit(0)) - F.coalesce(was, F.lit(0)))
+
+
+def refuse_too_large(found: Any, output: Output) -> None:
+    """Stop where a correction of whole numbers or decimals has no room in its type: as a null it would be taken for none."""
+    from functools import reduce
+
+    from pyspark.sql import functions as F
+
+    named = {f"{name}_correction": name for name, what in output.aggregation.aggregates if adds(what)}
+    exact = [column for column in named if is_exact(found.schema[column].dataType)]
+    if not exact:
+        return
+    row = found.where(reduce(lambda one, other: one | other, [F.col(quoted(column)).isNull() for column in exact])).first()
+    if row is not None:
+        column = next(column for column in exact if row[column] is None)
+        name = named[column]
+        raise too_large(name, found.schema[column].dataType, row["window_id"], row[f"{name}_base"], row[f"{name}_corrected"])
+
+
+def too_large(name: str, kind: Any, window_id: str, was: Any, now: Any) -> DefinitionError:
+    """What is said of a correction that its type cannot hold."""
+    start, _, rest = window_id.partition(":")
+    return DefinitionError(
+        f"the correction of {name!r} in the window from {show_instant(int(start))} ({rest.partition(':')[2]}) leaves {kind.simpleString()}: "
+        f"{was} was emitted, and {now} is complete. Leave its day out (since, until), or sum a decimal column. Nothing was written."
+    )
 
 
 def _with_late_rows(joined: Any, late: Any | None, on: list[str]) -> tuple[Any, Any]:
@@ -227,47 +271,12 @@ def every(conditions: list[Any]) -> Any:
     return whole
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark takes it, whatever is in it.
-
-    >>> quoted("order.id")
-    '`order.id`'
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
 def totals(frame: Any, output: Output, rows: str | None = None) -> dict[str, Any]:
     """The sum of every additive aggregate over all windows, and of the rows where they are counted."""
     from pyspark.sql import functions as F
 
-    names = _additive(frame, output)
-    wanted = [total(frame, name).alias(name) for name in names]
-    if rows is not None:
-        wanted.append(F.sum(rows).alias("__rows"))
-    if not wanted:
-        return {}
-    row = frame.agg(*wanted).first()
-    return {name: plain_number(row[name]) for name in (*names, *(["__rows"] if rows else []))}
-
-
-def total(frame: Any, name: str) -> Any:
-    """The sum of a column; of whole numbers it may be larger than any of their type, where Spark would stop with an overflow."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import IntegralType
-
-    column = F.col(quoted(name))
-    return F.sum(column.cast("decimal(38,0)") if isinstance(frame.schema[name].dataType, IntegralType) else column)
-
-
-def plain_number(value: Any) -> Any:
-    """A total as Python has it: a whole number of Spark's decimals as an int, nothing at all as 0.
-
-    >>> plain_number(Decimal("12")), plain_number(Decimal("1.10")), plain_number(None)
-    (12, Decimal('1.10'), 0)
-    """
-    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
-        return int(value)
-    return value or 0
+    columns = {name: name for name in _additive(frame, output)}
+    return totals_of(frame, columns, {"__rows": F.sum(rows)} if rows is not None else {})
 
 
 def rounding(frame: Any, output: Output) -> dict[str, float]:

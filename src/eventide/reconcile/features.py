@@ -6,7 +6,7 @@ from typing import Any
 
 from eventide.definition.output import Output
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import quoted
+from eventide.reconcile.exact import combined, is_exact, quoted
 from eventide.reconcile.reconcile import closed_upto
 from eventide.reconcile.replay import COMPLETE, ours, refuse_view, replay_archive, standing
 
@@ -17,7 +17,8 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
     """One row for each window and key: what a model was served, what it should be trained on, and how far apart they are.
 
     `served` is an output, of which the first result counts: what stood there when a request came. `trained` is an output, of which
-    the last result counts (by default the same one), or "archive": everything that ever arrived.
+    the last result counts (by default the same one), or "archive": everything that ever arrived. A difference that no number of its
+    type can say is null.
     """
     from pyspark.sql import functions as F
 
@@ -42,7 +43,11 @@ def features(pipeline: Pipeline, spark: Any, *, served: str | None = None, train
         was, now = F.col(f"s.{quoted(name)}"), F.col(f"t.{quoted(name)}")
         columns += [was.alias(f"{name}_served"), now.alias(f"{name}_trained")]
         if first.schema[name].dataType.typeName() in ("long", "integer", "double", "float", "decimal", "short", "byte"):
-            apart = F.when(now == was, F.lit(0)).otherwise(now - F.coalesce(was, F.lit(0)))  # two infinities too
+            kinds = (last.schema[name].dataType, first.schema[name].dataType)
+            if all(map(is_exact, kinds)):
+                apart = F.when(now.isNotNull(), combined(now, was, kinds, -1))
+            else:
+                apart = F.when(now == was, F.lit(0)).otherwise(now - F.coalesce(was, F.lit(0)))  # two infinities too
             columns.append(apart.alias(f"{name}_difference"))
     return first.join(last, same, "full_outer").select(*columns)
 

@@ -9,7 +9,7 @@ from eventide.errors import DefinitionError
 from eventide.model.time import show_instant
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import quoted
+from eventide.reconcile.exact import quoted
 
 NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double", "decimal"})
 

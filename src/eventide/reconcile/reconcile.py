@@ -19,6 +19,7 @@ from eventide.pipeline import Pipeline
 from eventide.reconcile import compare, outside, split
 from eventide.reconcile.compare import PERIODS, ROWS, Scope, adds, folds
 from eventide.reconcile.corrections import CorrectionsTable, Hook
+from eventide.reconcile.exact import combined, is_exact, quoted
 from eventide.reconcile.replay import COMPLETE, Replay, missed_windows, refuse_view, replay_archive, replay_rows, standing
 from eventide.reconcile.report import DEAD, EMITTED, LATE, REFERENCE, Line, Report, balanced
 from eventide.sinks.sql import SqlSink
@@ -91,6 +92,7 @@ def reconcile(
         base, truth = compare.by_period(base, chosen, by), compare.by_period(truth, chosen, by)
         late = None if late is None else compare.by_period(late, chosen, by, ("late_rows",))
     found = compare.corrections(base, truth, late, chosen, run_id).cache()
+    compare.refuse_too_large(found, chosen)
     table = view = None
     corrected = found.count()
     if what == "archive" or (what == "outside" and not report.lines[0].values):
@@ -190,7 +192,7 @@ def _late_windows(
     if {*rows.columns} <= {column.name for column in place.LATE}:  # no row was ever refused, and none shows the user's columns
         kept = [n for n, what in output.aggregation.aggregates if taken(what)]
         columns = ["window_start", "window_end", *output.aggregation.keys, *kept]
-        return base.select(*map(compare.quoted, columns)).withColumn("late_rows", F.lit(0).cast("long")).limit(0)
+        return base.select(*map(quoted, columns)).withColumn("late_rows", F.lit(0).cast("long")).limit(0)
     return scope.of(compare.late_by_window(missed_windows(rows, pipeline), output, taken=taken)).cache()
 
 
@@ -233,16 +235,37 @@ def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: An
     late = _late_windows(pipeline.late(spark, output.name), pipeline, output, scope, base, folds)
     on = ["window_start", "window_end", *output.aggregation.keys]
     b, x = base.alias("b"), late.alias("x")
-    same = compare.every([F.col(f"b.{compare.quoted(n)}").eqNullSafe(F.col(f"x.{compare.quoted(n)}")) for n in on])
-    columns = [F.coalesce(F.col(f"b.{compare.quoted(n)}"), F.col(f"x.{compare.quoted(n)}")).alias(n) for n in on]
+    same = compare.every([F.col(f"b.{quoted(n)}").eqNullSafe(F.col(f"x.{quoted(n)}")) for n in on])
+    columns = [F.coalesce(F.col(f"b.{quoted(n)}"), F.col(f"x.{quoted(n)}")).alias(n) for n in on]
+    joined = b.join(x, same, "full_outer")
     for name, what in output.aggregation.aggregates:
-        was, more = F.col(f"b.{compare.quoted(name)}"), F.col(f"x.{compare.quoted(name)}")
-        added = F.when(was.isNotNull() | more.isNotNull(), F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0)))
+        was, more = F.col(f"b.{quoted(name)}"), F.col(f"x.{quoted(name)}")
+        added = _added(joined, name, (base.schema[name].dataType, late.schema[name].dataType)) if adds(what) else None
         larger = compare.greatest if compare.is_float(base, name) else F.greatest
         folded = {"min": F.least, "max": larger}
-        columns.append((added if adds(what) else folded[what.kind](was, more)).alias(name))
-    truth = b.join(x, same, "full_outer").select(*columns).cache()
+        columns.append((folded[what.kind](was, more) if added is None else added).alias(name))
+    truth = joined.select(*columns).cache()
     return truth, late, balanced(_emitted(base, output), [_late_line(late, output)], None, [])
+
+
+def _added(joined: Any, name: str, kinds: tuple[Any, Any]) -> Any:
+    """What was emitted and what came late in one; null where neither says a value."""
+    from pyspark.sql import functions as F
+
+    was, more = F.col(f"b.{quoted(name)}"), F.col(f"x.{quoted(name)}")
+    known = was.isNotNull() | more.isNotNull()
+    if not all(map(is_exact, kinds)):
+        return F.when(known, F.coalesce(was, F.lit(0)) + F.coalesce(more, F.lit(0)))
+    added = combined(was, more, kinds, +1, into=kinds[0])
+    ends = F.coalesce(F.col("b.window_start"), F.col("x.window_start"))
+    lost = (
+        joined.where(known & added.isNull())
+        .select(F.unix_micros(ends).alias("start"), was.alias("was"), more.alias("more"))
+        .first()
+    )
+    if lost is not None:
+        raise compare.too_large(name, kinds[0], f"{lost['start']}:", lost["was"], f"{lost['more']} more")
+    return F.when(known, added)
 
 
 def _outside(

@@ -19,7 +19,8 @@ from eventide.model.view import WHOLE
 from eventide.model.watermark import Bounded
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import ROWS, extremes_of, quoted
+from eventide.reconcile.compare import ROWS, extremes_of
+from eventide.reconcile.exact import quoted
 from eventide.sinks.shape import PaneShape, named_aside
 from eventide.sources.frame import FrameSource
 from eventide.storage.scratch import scratch

@@ -44,7 +44,7 @@ class Report:
         name, left = value
         if not isinstance(left, float) or left == 0 or not math.isfinite(left):
             return bool(left == 0)
-        known = [1e-9 * abs(line.values.get(name, 0) or 0) for line in self.lines]
+        known = [1e-9 * abs(float(line.values.get(name, 0) or 0)) for line in self.lines]
         return bool(abs(left) <= max(one for one in (*known, self.rounding.get(name, 0.0)) if math.isfinite(one)))
 
     def to_json(self) -> dict[str, Any]:
@@ -83,4 +83,6 @@ def _left(whole: Any, told: Any) -> Any:
     """
     if isinstance(whole, float) and not math.isfinite(whole) and str(whole) == str(float(told)):
         return 0.0
+    if isinstance(whole, float) != isinstance(told, float):  # a decimal beside a float, or a whole number
+        return float(whole) - float(told)
     return whole - told

@@ -8,7 +8,8 @@ from eventide.definition.output import Output
 from eventide.errors import DefinitionError
 from eventide.model.window import Sliding
 from eventide.pipeline import Pipeline
-from eventide.reconcile.compare import Scope, adds, every, plain_number, quoted, total
+from eventide.reconcile.compare import Scope, adds, every
+from eventide.reconcile.exact import quoted, totals_of
 from eventide.reconcile.outside import need_columns, need_kinds
 from eventide.reconcile.replay import Replay
 from eventide.reconcile.report import DEAD, DUPLICATES, FOREIGN, MISSING, Line
@@ -91,14 +92,11 @@ def _windowed(rows: Any, time: Any, window: Sliding) -> Any:
 def _line(name: str, rows: Any, output: Output, sign: int) -> Line:
     from pyspark.sql import functions as F
 
-    wanted = [
-        (
-            total(rows, str(what.column))
-            if what.kind == "sum"
-            else F.count(F.col(quoted(what.column)) if what.column else F.lit(1))
-        ).alias(value)
+    summed = {value: str(what.column) for value, what in output.aggregation.aggregates if adds(what) and what.kind == "sum"}
+    counted = {
+        value: F.count(F.col(quoted(what.column)) if what.column else F.lit(1))
         for value, what in output.aggregation.aggregates
-        if adds(what)
-    ]
-    row = rows.agg(F.count("*").alias("__rows"), *wanted).first()
-    return Line(name, sign * row["__rows"], {k: sign * plain_number(row[k]) for k in row.asDict() if k != "__rows"})
+        if adds(what) and what.kind == "count"
+    }
+    found = totals_of(rows, summed, {"__rows": F.count("*"), **counted})
+    return Line(name, sign * found.pop("__rows"), {value: sign * number for value, number in found.items()})

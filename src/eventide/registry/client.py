@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 import httpx
 
-from eventide.errors import EventideError
+from eventide.errors import DefinitionError, EventideError
+from eventide.redaction import masked
 from eventide.registry.compatibility import Reference
 from eventide.registry.wire import UnknownId
 
@@ -64,14 +65,14 @@ class RegistryClient:
         context: str = "",
     ) -> None:
         headers = {"Accept": _JSON, "User-Agent": name}
+        address = _address(url)
         if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
+            headers["Authorization"] = f"Bearer {_carried(token)}"
+        self._secrets = [secret for secret in (token, auth and auth[1], address.password) if secret]
         self.name = name
         self._context = context
         self._tries = tries
-        self._http = httpx.Client(
-            base_url=url.rstrip("/"), headers=headers, auth=auth, timeout=timeout, verify=verify, trust_env=False
-        )
+        self._http = httpx.Client(base_url=address, headers=headers, auth=auth, timeout=timeout, verify=verify, trust_env=False)
         self._by_id: dict[int, RegisteredSchema] = {}
         self._decoded: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -107,10 +108,11 @@ class RegistryClient:
             if answer.status_code in _PASSING:
                 trouble = f"HTTP {answer.status_code}"
                 continue
-            return _read(answer)
-        raise RegistryUnavailable(
+            return _read(answer, self._secrets)
+        said = (
             f"{method} {self._http.base_url}{path}: {trouble}, asked {self._tries} times. Is it running, and is this its URL?"
         )
+        raise RegistryUnavailable(masked(said, self._secrets))
 
     def register(
         self,
@@ -220,29 +222,58 @@ def _body(text: str, kind: str, references: Iterable[Reference], metadata: dict[
     return body
 
 
-def _read(answer: httpx.Response) -> Any:
+def _address(url: str) -> httpx.URL:
+    """A URL, if it can be that of a registry."""
+    try:
+        found = httpx.URL(url.rstrip("/"))
+    except httpx.InvalidURL as error:
+        raise DefinitionError(f"{url!r} is no address of a schema registry: {error}. Write http://HOST:8081.") from None
+    if found.scheme not in ("http", "https") or not found.host:
+        raise DefinitionError(f"{url!r} is no address of a schema registry. Write http://HOST:8081 or https://HOST.")
+    return found
+
+
+def _carried(token: str) -> str:
+    """A token that a header can carry; what else it holds is told by its place, for the token itself is a secret."""
+    for place, character in enumerate(token, 1):
+        if not " " < character < "\x7f":
+            raise DefinitionError(
+                f"the token for the registry holds, as character {place} of {len(token)}, one that no header can carry. Was a blank or the end of a "
+                "line copied with it?"
+            )
+    if not token:
+        raise DefinitionError("the token for the registry is empty. Leave it out where none is asked for.")
+    return token
+
+
+def _read(answer: httpx.Response, secrets: Iterable[str]) -> Any:
     try:
         body = answer.json()
     except ValueError:
-        raise RegistryUnavailable(f"HTTP {answer.status_code} with a body that is no JSON: {answer.text[:200]!r}") from None
+        said = f"HTTP {answer.status_code} with a body that is no JSON: {answer.text[:200]!r}"
+        raise RegistryUnavailable(masked(said, secrets)) from None
     if answer.is_success:
         return body
     if not isinstance(body, dict):
         body = {}
-    code, message = body.get("error_code", answer.status_code), body.get("message", answer.reason_phrase)
+    code, message = body.get("error_code"), masked(str(body.get("message", answer.reason_phrase)), secrets)
+    code = code if isinstance(code, int) else answer.status_code
     if answer.status_code >= 500:
         raise RegistryUnavailable(f"{message} (error {code})")
-    raise RegistryRefused(answer.status_code, int(code), str(message))
+    raise RegistryRefused(answer.status_code, code, message)
 
 
 def _schema(body: dict[str, Any]) -> RegisteredSchema:
-    return RegisteredSchema(
-        id=body["id"],
-        kind=body.get("schemaType", "AVRO"),
-        text=body["schema"],
-        references=tuple(Reference(r["name"], r["subject"], r["version"]) for r in body.get("references", ())),
-        subject=body.get("subject"),
-        version=body.get("version"),
-        guid=body.get("guid"),
-        metadata=body.get("metadata"),
-    )
+    try:
+        return RegisteredSchema(
+            id=body["id"],
+            kind=body.get("schemaType", "AVRO"),
+            text=body["schema"],
+            references=tuple(Reference(r["name"], r["subject"], r["version"]) for r in body.get("references", ())),
+            subject=body.get("subject"),
+            version=body.get("version"),
+            guid=body.get("guid"),
+            metadata=body.get("metadata"),
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise RegistryUnavailable(f"the answer {repr(body)[:200]} is no schema. Is this the URL of a registry?") from None

@@ -121,6 +121,8 @@ def dated_records(bootstrap: str, topic: str, *, most: int = 10_000, patience: f
             "group.id": "eventide-inventory",  # demanded by the client; nothing is ever committed under it
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "log_level": 2,  # a server that is away is told once, in our words
+            "reconnect.backoff.max.ms": 1000,
         }
     )
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -112,10 +112,10 @@ class Sink(Protocol):
 
 @runtime_checkable
 class PlacedSink(Sink, Protocol):
-    """A sink that tells what it holds apart by window and rank, or by place, and not by whose it is: one place holds one thing."""
+    """A sink that keeps what it is given, and can say where."""
 
-    def place(self, name: str) -> str:
-        """The table, topic or folder for what is called so."""
+    def place(self, name: str) -> Hashable:
+        """Where results or rows of this name stand: equal for two only if they would stand among each other, and one be taken for the other."""
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -87,6 +88,15 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
         f.name: table.column(f.name) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
     }
     return narrowed(pa.table(columns), schema)
+
+
+def normal(path: str) -> str:
+    """A path by which two ways to write it are one.
+
+    >>> normal("s3://lake/out/"), normal("/lake/./out")
+    ('s3://lake/out', '/lake/out')
+    """
+    return path.rstrip("/") if "://" in path else os.path.abspath(path)
 
 
 SIGNATURE, GENERATION = "eventide.signature", "eventide.generation"

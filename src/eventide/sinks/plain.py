@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
+
+from eventide.errors import SinkRefused
 
 
 def plain(value: Any) -> Any:
@@ -30,12 +33,28 @@ def plain(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
-        return value.total_seconds()
+        return _seconds(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {_name(name): plain(part) for name, part in value.items()}
     return [plain(part) for part in value]
+
+
+def _seconds(span: timedelta) -> float:
+    """A span of time in seconds; one that a float cannot say to the microsecond (longer than 285 years) is refused."""
+    seconds = span.total_seconds()
+    if timedelta(seconds=seconds) != span:
+        raise SinkRefused(
+            f"the span {span!r} cannot be said in seconds to the microsecond. Make it whole microseconds in a .map(…)."
+        )
+    return seconds
+
+
+def _name(key: Any) -> str:
+    """The key of a map, which is a text in JSON: as a value would be written, so that who reads it back finds the same key."""
+    said = plain(key)
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def text(value: Any) -> str | None:
@@ -60,7 +79,39 @@ def as_text(column: Any) -> Any:
 
 
 def python_values(column: Any) -> list[Any]:
-    """Python values; maps become dicts."""
-    if pa.types.is_map(column.type):
-        return [None if value is None else dict(value) for value in column.to_pylist()]
-    return list(column.to_pylist())
+    """Python values; maps become dicts by the texts of their keys, at any depth.
+
+    >>> python_values(pa.array([[[("a", 1)]], None], pa.list_(pa.map_(pa.string(), pa.int64()))))
+    [[{'a': 1}], None]
+    """
+    read = _maps_in(column.type)
+    try:
+        if pa.types.is_time64(column.type):  # of which Python would leave out the nanoseconds without a word
+            column = column.cast(pa.time64("us"))
+        values = column.to_pylist()
+    except (ValueError, OverflowError) as error:  # nanoseconds, and years that Python does not know
+        raise SinkRefused(f"a value of type {column.type} cannot be written as text: {error}") from error
+    return list(values) if read is None else [read(value) for value in values]
+
+
+def _maps_in(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """A function that makes dicts of the maps in a value of a type; None if there can be none in it."""
+    if pa.types.is_map(kind):
+        inner = _maps_in(kind.item_type)
+        return lambda pairs: None if pairs is None else _entries(pairs, inner)
+    if pa.types.is_struct(kind):
+        parts = {field.name: read for field in kind if (read := _maps_in(field.type)) is not None}
+        if not parts:
+            return None
+        return lambda value: None if value is None else {**value, **{name: read(value[name]) for name, read in parts.items()}}
+    each = _maps_in(cast(Any, kind).value_type) if is_nested(kind) else None
+    return None if each is None else lambda values: None if values is None else [each(value) for value in values]
+
+
+def _entries(pairs: list[tuple[Any, Any]], read: Callable[[Any], Any] | None) -> dict[str, Any]:
+    found = {_name(key): value if read is None else read(value) for key, value in pairs}
+    if len(found) < len(pairs):
+        raise SinkRefused(
+            f"a map has a key twice, and an object cannot: {str(pairs)[:200]}. Make a list of its entries in a .map(…)."
+        )
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
@@ -262,13 +262,13 @@ class SqlSink(KeepsGenerations):
         """The database behind this sink."""
         raise NotImplementedError
 
-    def place(self, name: str) -> str:
-        """The table that was named, or one called as the output is."""
-        return self.table or name
+    def place(self, name: str) -> Hashable:
+        """The database, and the table in it."""
+        return type(self).__name__, self.database(), self.table or name
 
     def open(self, output: str, shape: PaneShape) -> SqlWriter:
         """Check or create `<table>_panes` and the view `<table>`."""
-        database, name = self.database(), self.place(output)
+        database, name = self.database(), self.table or output
         if shape.accumulation == "discarding":
             for value, kind in shape.values:
                 if not database.adds(kind):
@@ -289,7 +289,7 @@ class SqlSink(KeepsGenerations):
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> SqlWriter:
         """Check or create a table for late rows or dead letters."""
-        database, target = self.database(), Target.of_log(self.place(name), schema, identity)
+        database, target = self.database(), Target.of_log(self.table or name, schema, identity)
         writer = self.writer(database, target, None)
         writer.run(lambda connection: prepare(database, connection, target, None))
         return writer

@@ -102,12 +102,16 @@ class MergeDialect:
         # Beside parameters a driver of the %s kind takes every other % for one, in names too.
         escaped = columns.replace("%", "%%") if "%" in self.placeholder else columns
         marks = ", ".join(self.placeholder.format(number=n + 1) for n in range(rows.num_columns))
-        cells = [[self.value(v, c.type) for v in c.to_pylist()] for c in rows.columns]
+        cells = [[self.value(v, c.type) for v in plain.python_values(c)] for c in rows.columns]
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.executemany(f"insert into {staging} ({escaped}) values ({marks})", list(zip(*cells, strict=True)))
 
     def transient(self, error: Exception) -> bool:
         """Whether a driver's error may pass: DB-API calls those OperationalError, lost connections InterfaceError."""
+        if str(getattr(error, "sqlstate", None) or "").startswith(
+            "54"
+        ):  # beyond a limit of the database: an OperationalError too
+            return False
         names = {kind.__name__ for kind in type(error).__mro__}
         return not names.isdisjoint(("OperationalError", "InterfaceError", "TimeoutError", "ConnectionError"))
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from eventide.cli.faults import text_of
-from eventide.cli.migrate.show import AS_JSON, TOKEN, URL, answered, ask
+from eventide.cli.migrate.show import AS_JSON, NAME, TOKEN, URL, answered, ask
 from eventide.errors import EventideError
 from eventide.migration.data.drift import NOTHING, DriftCheck, DriftReport
 from eventide.migration.rollout.migration import Migration
@@ -21,17 +21,25 @@ _FILES = click.argument("files", nargs=-1, type=click.Path(path_type=Path, exist
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @_FILES
 @click.option("--topic", help="Read this Kafka topic instead of files.")
 @click.option("--bootstrap", default="127.0.0.1:9092", show_default=True, help="The Kafka brokers.")
-@click.option("--most", type=int, help="Read at most this many records of the topic.")
+@click.option("--most", type=click.IntRange(min=1), help="Read at most this many records of the topic.")
 @click.option(
-    "--plan", "plan_file", type=click.Path(path_type=Path, exists=True), help="The migration from a file (status --json)."
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The migration from a file (status --json).",
 )
 @click.option("--key", multiple=True, help="A column that names the event in a counterexample. May be repeated.")
 @click.option("--fail-on-drift", is_flag=True, help="Exit 1 if more events drift than the budget allows, or if there are none.")
-@click.option("--budget", type=float, help="The share that may drift; the plan's own if left out.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, 1),
+    callback=lambda c, p, share: _share(share),
+    help="The share that may drift; the plan's own if left out.",
+)
 @click.option("--report", is_flag=True, help="Tell the registry what was found.")
 @click.option("--everything", is_flag=True, help="This is all that is kept: if no event has only the old shape, none is left.")
 @URL
@@ -81,12 +89,18 @@ def check(
         context.exit(1)
 
 
+def _share(share: float | None) -> float | None:
+    if share is not None and share != share:
+        raise click.BadParameter("nan is no share of the events")
+    return share
+
+
 def _migration(name: str, plan_file: Path | None, url: str, token: str | None) -> Migration:
     if plan_file is None:
         return Migration.from_json(ask(url, token, "GET", name))
     try:
         return Migration.from_json(json.loads(text_of(plan_file)))
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         wanted = f"`eventide migrate status {name} --json > {plan_file.name}` writes it"
         raise click.ClickException(f"{plan_file} is no migration ({type(error).__name__}: {error}); {wanted}.") from None
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from eventide.cli.migrate.show import AS_JSON, TOKEN, URL, ask, show_consumers
+from eventide.cli.migrate.show import AS_JSON, NAME, TOKEN, URL, ask, show_consumers
 
 _PROOF = "; it counts as moved once it is seen doing so: by its usage reports to the registry, or the columns that it selects"
 _ENVIRONMENT = click.option("--environment", default="", help="Where it runs, if it runs in several places.")
@@ -27,13 +27,13 @@ def _moment(given: str | None, option: str) -> int | None:
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @URL
 @TOKEN
 @AS_JSON
 def consumers(name: str, url: str, token: str | None, as_json: bool) -> None:
     """Every consumer, declared or only seen, and whether it blocks the contract."""
-    found = ask(url, token, "GET", name, "/consumers")
+    found = ask(url, token, "GET", name, "/consumers", gives=list)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
@@ -41,7 +41,7 @@ def consumers(name: str, url: str, token: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.argument("consumer")
 @click.option(
     "--reads", type=click.Choice(["old", "new", "either"]), required=True, help="The shape; `either`: through upcast."
@@ -67,7 +67,7 @@ def declare(
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.argument("consumer")
 @click.option("--until", required=True, help="When the exemption ends, as 2026-03-31.")
 @click.option("--because", required=True, help="Why it need not prove that it has moved.")
@@ -82,7 +82,7 @@ def exempt(name: str, consumer: str, until: str, because: str, environment: str,
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.argument("consumer")
 @click.option("--because", default="", help="Why it does not come back; must be said of one that was seen lately.")
 @_ENVIRONMENT

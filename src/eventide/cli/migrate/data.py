@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from eventide.cli.migrate.show import TOKEN, URL, ask
+from eventide.cli.migrate.show import NAME, TOKEN, URL, ask
 from eventide.errors import EventideError
 from eventide.migration.rollout.migration import Migration
 from eventide.migration.rollout.phase import Phase
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.argument("source", type=click.Path(exists=True, file_okay=False))
 @click.option("--target", type=click.Path(), help="Write here instead of in place.")
 @click.option("--format", "form", type=click.Choice(["parquet", "delta"]), help="Of SOURCE; seen from what is there.")
@@ -33,7 +33,7 @@ def backfill(
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.argument("source", type=click.Path(exists=True, file_okay=False))
 @click.option("--target", type=click.Path(), help="Write here instead of in place.")
 @click.option("--format", "form", type=click.Choice(["parquet", "delta"]), help="Of SOURCE; seen from what is there.")
@@ -97,7 +97,7 @@ def _fill(
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.argument("database")
 @click.argument("table")
 @click.option("--run", "execute", is_flag=True, help="Run what the migration's phase allows, in order.")

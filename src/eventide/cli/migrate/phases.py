@@ -9,7 +9,19 @@ from typing import Any
 import click
 
 from eventide.cli.faults import text_of
-from eventide.cli.migrate.show import AS_JSON, TOKEN, URL, answered, ask, pairs, settings, show_gates, show_plan, show_status
+from eventide.cli.migrate.show import (
+    AS_JSON,
+    NAME,
+    TOKEN,
+    URL,
+    answered,
+    ask,
+    pairs,
+    settings,
+    show_gates,
+    show_plan,
+    show_status,
+)
 from eventide.migration.rollout.phase import Phase
 
 WHY = click.option("--because", "why", default="", help="Why, for the audit log.")
@@ -70,7 +82,7 @@ def plan(
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @FORWARD
 @BACKWARD
 @SETTINGS
@@ -96,7 +108,7 @@ def edit(
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.option("--accept-guesses", is_flag=True, help="The expressions that were guessed are right.")
 @WHY
 @URL
@@ -115,7 +127,7 @@ def confirm(name: str, accept_guesses: bool, why: str, url: str, token: str | No
 @AS_JSON
 def list_migrations(subject: str | None, everything: bool, url: str, token: str | None, as_json: bool) -> None:
     """The migrations, each with its phase."""
-    found = ask(url, token, "GET", subject=subject, open=None if everything else "true")
+    found = ask(url, token, "GET", gives=list, subject=subject, open=None if everything else "true")
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -127,7 +139,7 @@ def list_migrations(subject: str | None, everything: bool, url: str, token: str 
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @URL
 @TOKEN
 @AS_JSON
@@ -141,7 +153,7 @@ def status(name: str, url: str, token: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.option(
     "--to", type=_PHASES, help="The phase to go to. Must be given, so that a command that is repeated changes nothing."
 )
@@ -157,7 +169,7 @@ def advance(name: str, to: str | None, confirmation: str | None, why: str, url: 
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.option("--confirm", "confirmation", help="The migration's name once more: this cannot be undone.")
 @WHY
 @URL
@@ -168,7 +180,7 @@ def contract(name: str, confirmation: str | None, why: str, url: str, token: str
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.option("--confirm", "confirmation", help="The migration's name once more: a record without the field could not be read.")
 @WHY
 @URL
@@ -181,7 +193,7 @@ def tighten(name: str, confirmation: str | None, why: str, url: str, token: str 
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.option(
     "--to", type=_PHASES, help="The phase to go back to. Must be given, so that a command that is repeated changes nothing."
 )
@@ -203,7 +215,7 @@ def rollback(name: str, to: str | None, withdraw: bool, why: str, url: str, toke
 
 
 @click.command()
-@click.argument("name")
+@NAME
 @click.option("--withdraw", is_flag=True, help="Soft delete the expanded version as well.")
 @WHY
 @URL
@@ -214,7 +226,7 @@ def abort(name: str, withdraw: bool, why: str, url: str, token: str | None) -> N
 
 
 @click.command("can-contract")
-@click.argument("name")
+@NAME
 @URL
 @TOKEN
 @AS_JSON
@@ -223,12 +235,13 @@ def can_contract(context: click.Context, name: str, url: str, token: str | None,
     """May the old shape go now? Exits 0 if it may, 1 if not, 2 if nobody could say; for CI."""
     with answered():
         found = ask(url, token, "GET", name, "/can-contract")
+        may = bool(found["can_contract"])
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
         show_gates(found["gates"])
-        click.echo("yes" if found["can_contract"] else f"no: {found['reason']}")
-    context.exit(0 if found["can_contract"] else 1)
+        click.echo("yes" if may else f"no: {found['reason']}")
+    context.exit(0 if may else 1)
 
 
 def _whereto(found: dict[str, Any], command: str) -> str:

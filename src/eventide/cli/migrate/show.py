@@ -9,25 +9,38 @@ from typing import Any
 
 import click
 
-from eventide.errors import EventideError
+from eventide.cli.answers import understood
+from eventide.cli.faults import Refused, Unanswered
+from eventide.errors import DefinitionError, EventideError
 
 URL = click.option(
     "--url", envvar="EVENTIDE_REGISTRY_URL", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask."
 )
 TOKEN = click.option("--token", envvar="EVENTIDE_REGISTRY_TOKEN", help="A bearer token, NAME.SECRET.")
+NAME = click.argument("name", callback=lambda context, parameter, name: _named(name))
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, one document.")
 
 
-def ask(url: str, token: str | None, method: str, name: str = "", tail: str = "", body: Any = None, **query: Any) -> Any:
-    """Ask the registry's service about migrations; what it refuses is shown as it said it."""
+def _named(name: str) -> str:
+    if not name.strip():
+        raise click.BadParameter("it is empty; `eventide migrate list` shows the migrations by their names.")
+    return name
+
+
+def ask(
+    url: str, token: str | None, method: str, name: str = "", tail: str = "", body: Any = None, gives: Any = dict, **query: Any
+) -> Any:
+    """Ask the registry's service about migrations; what it refuses is shown as it said it, and exit code 3 says that there was no answer."""
     from eventide.migration.data.client import MigrationClient
     from eventide.registry.client import RegistryClient, RegistryUnavailable
 
     try:
         with RegistryClient(url, token=token, name="eventide-cli", tries=1) as client:
-            return MigrationClient(client)(method, name, tail, body, **query)
+            return understood(url, MigrationClient(client)(method, name, tail, body, **query), gives)
     except RegistryUnavailable as error:
-        raise click.ClickException(f"{error} `eventide registry serve` starts one, --url names another.") from error
+        raise Unanswered(f"{error} `eventide registry serve` starts one, --url names another.") from error
+    except DefinitionError as error:
+        raise Refused(str(error)) from error
     except EventideError as error:
         raise click.ClickException(str(error)) from error
 

@@ -20,7 +20,7 @@ from eventide.storage.arrow import file_system
 CONTENT = (OSError, ValueError, EOFError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What readers raise over bytes that they cannot read; those of storage are among them, and are told apart by reading the bytes alone."""
 MAGICS = {b"PAR1": "Parquet", b"Obj\x01": "Avro", b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard",
-          b"\x04\x22\x4d\x18": "LZ4", b"PK\x03\x04": "a zip archive"}  # fmt: skip
+          b"\x04\x22\x4d\x18": "LZ4", b"PK\x03\x04": "a zip archive", b"\xfd7zXZ\x00": "xz"}  # fmt: skip
 
 
 class UnreadableFile(SourceError):

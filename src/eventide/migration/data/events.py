@@ -26,7 +26,10 @@ def from_files(paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
             sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))) if path.is_dir() else [path]
         )
         for file in inside:
-            yield _read(file)
+            try:
+                yield _read(file)
+            except (pl.exceptions.PolarsError, ValueError, OSError) as error:
+                raise Unreadable(f"{file} cannot be read: {error}") from error
 
 
 def _read(path: Path) -> pl.DataFrame:

@@ -111,7 +111,10 @@ class Accounts:
             ValueError: the file is not what it should be.
         """
         try:
-            return cls(json.loads(path.read_text()))
+            held = json.loads(path.read_text())
+            if not isinstance(held, list):
+                raise TypeError("it holds no list")
+            return cls(held)
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is no accounts file ({error!r}). `eventide registry account` writes one.") from error
 

@@ -13,6 +13,10 @@ class StoreUnavailable(EventideError):
     """The database is down, locked for too long, or out of room; what was asked for was not stored."""
 
 
+class StoreRefused(EventideError):
+    """The database will never let us in as it was asked: an address that is none, or missing rights."""
+
+
 class Store(Protocol):
     """A database that holds one registry. Any number of processes may share it."""
 

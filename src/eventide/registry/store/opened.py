@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eventide.redaction import masked
 from eventide.registry.store.base import Store
 from eventide.registry.store.sqlite import SqliteStore
 
@@ -23,4 +24,4 @@ def open_store(url: str) -> Store:
         if not path or path == ":memory:":
             raise ValueError("the registry keeps what it promised, so it needs a file: sqlite:///registry.db")
         return SqliteStore(Path(path))
-    raise ValueError(f"{url!r} is no store; give sqlite:///FILE or postgresql://USER@HOST/DATABASE")
+    raise ValueError(masked(f"{url!r} is no store; give sqlite:///FILE or postgresql://USER@HOST/DATABASE"))

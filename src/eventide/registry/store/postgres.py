@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from eventide.registry.store.base import StoreUnavailable
+from eventide.registry.store.base import StoreRefused, StoreUnavailable
 from eventide.registry.store.session import Session
 from eventide.registry.store.tables import TABLES
 from eventide.registry.store.transaction import Row, Statement, Transaction
@@ -43,6 +43,12 @@ class PostgresStore:
         self._mine = threading.local()
         self._lock = threading.Lock()
         self._connections: list[psycopg.Connection[Any]] = []
+        try:
+            self._make_tables()
+        except psycopg.Error as error:  # what may pass has its own name by now
+            raise StoreRefused(f"PostgreSQL does not let the registry in: {str(error).strip()}") from error
+
+    def _make_tables(self) -> None:
         with self.write() as session:
             for statement in TABLES:
                 filled = statement.format(big="BIGINT")

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from eventide.errors import SinkError, SinkRefused, SinkUnavailable
+from eventide.errors import DefinitionError, SinkError, SinkRefused, SinkUnavailable
 from eventide.redaction import masked, without_secrets
 from eventide.sinks.base import Capabilities
 from eventide.sinks.libraries import need
@@ -119,6 +119,8 @@ class ClickHouseDatabase(Database):
             return f"DateTime64(6, '{kind.tz or 'UTC'}')"
         if kinds.is_decimal(kind):
             return f"Decimal({kind.precision}, {kind.scale})"
+        if kinds.is_duration(kind):  # it would be stored as a number of nobody knows what
+            raise DefinitionError(f"ClickHouse has no spans of time such as {kind}. Make it whole microseconds in a .map(…).")
         return TYPES.get(kind, "String")
 
     def columns(self, connection: Any, table: str) -> dict[str, str]:

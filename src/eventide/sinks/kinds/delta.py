@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.chunks import narrowed
 from eventide.sinks.kinds.delta_files import DeltaFiles
-from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, same_kind
+from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, normal, same_kind
 from eventide.sinks.libraries import need
 from eventide.sinks.ranked import current, outdated
 from eventide.sinks.retry import Retry
@@ -74,9 +74,10 @@ class DeltaWriter(LakeWriter):
         deltalake = need("deltalake", "delta")
         columns = self.target.columns
         for column in columns:
-            if pa.types.is_time(column.type):
+            if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
                 raise DefinitionError(
-                    f"column {column.name!r} is {column.type}, and Delta has no times of day. Make it a text, or whole microseconds, in a .map(…)."
+                    f"column {column.name!r} is {column.type}, and Delta has neither times of day nor spans of time. Make it a text, or whole "
+                    "microseconds, in a .map(…)."
                 )
         table = self.table()
         if table is None:
@@ -154,9 +155,9 @@ class DeltaSink:
         """Readers filter `op = 'insert'`, as Delta has no views; `read` does it for them."""
         return Capabilities(upsert=True, retract=True, transactional=True, append=True, generations=True)
 
-    def place(self, name: str) -> str:
-        """One table, whatever it is for."""
-        return self.path
+    def place(self, name: str) -> Hashable:
+        """The path, whatever the output is called."""
+        return type(self).__name__, normal(self.path)
 
     def open(self, output: str, shape: PaneShape) -> DeltaWriter:
         """Check or create the table."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -97,6 +99,10 @@ class DuckSink(SqlSink):
 
     def database(self) -> DuckDatabase:
         return DuckDatabase(self.path)
+
+    def place(self, name: str) -> Hashable:
+        """The file, and the table in it, whose name has no case here."""
+        return type(self).__name__, os.path.abspath(self.path), (self.table or name).lower()
 
 
 def duckdb(path: str, table: str | None = None, *, retry: Retry | None = None) -> DuckSink:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,9 +188,9 @@ class IcebergSink:
         """The catalog, by its properties or by its name in the user's own configuration."""
         return need("pyiceberg.catalog", "iceberg").load_catalog(self.catalog_name, **dict(self.properties))
 
-    def place(self, name: str) -> str:
-        """One table, whatever it is for."""
-        return self.table
+    def place(self, name: str) -> Hashable:
+        """The table of the catalog, whatever the output is called."""
+        return type(self).__name__, self.catalog_name, self.properties, self.table
 
     def open(self, output: str, shape: PaneShape) -> IcebergWriter:
         """Check or create the table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -174,6 +174,9 @@ class KafkaWriter:
                 if failures or self._refusal:
                     break
             waiting = len(producer) if failures or self._refusal else producer.flush(self.sink.retry.give_up_after + 5)
+        except SinkError:
+            self.close()
+            raise
         except Exception as cause:
             self.close()
             raise self._error(cause) from printable(cause)
@@ -226,9 +229,9 @@ class KafkaSink:
         """The rank travels with each record: a consumer with the deduplicator has one row per window."""
         return Capabilities(upsert=True, retract=True, ordered=True, append=True)
 
-    def place(self, name: str) -> str:
-        """One topic, whatever it is for: records do not say whose they are."""
-        return self.topic
+    def place(self, name: str) -> Hashable:
+        """The topic, whatever the output is called: records do not say whose they are."""
+        return type(self).__name__, self.servers, self.topic
 
     def open(self, output: str, shape: PaneShape) -> KafkaWriter:
         """Check or create the topic."""

@@ -51,6 +51,12 @@ def _type(kind: Any, name: str) -> Any:
         return {"type": "long", "logicalType": "timestamp-micros" if kind.tz else "local-timestamp-micros"}
     if kinds.is_date(kind):
         return {"type": "int", "logicalType": "date"}
+    if kinds.is_time(kind):
+        return {"type": "long", "logicalType": "time-micros"}
+    if kinds.is_duration(kind):
+        raise SinkRefused(
+            f"Avro has no span of time such as {name!r} ({kind}). Make it whole microseconds in a .map(…), or use format='json'."
+        )
     if kinds.is_decimal(kind):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if kinds.is_map(kind):
@@ -60,7 +66,7 @@ def _type(kind: Any, name: str) -> Any:
     if kinds.is_nested(kind):
         kind = typing.cast(Any, kind)
         return {"type": "array", "items": ["null", _type(kind.value_type, f"{name}_item")]}
-    return "bytes" if kinds.is_binary(kind) or kinds.is_large_binary(kind) else "string"
+    return "bytes" if kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_fixed_size_binary(kind) else "string"
 
 
 class Encoder:
@@ -83,7 +89,10 @@ class Encoder:
         for row in rows:
             out = io.BytesIO()
             out.write(self.header)
-            self._write(out, self.schema, row)
+            try:
+                self._write(out, self.schema, row)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise SinkRefused(f"a value does not fit the Avro schema of the topic: {error}") from error
             yield out.getvalue()
 
 

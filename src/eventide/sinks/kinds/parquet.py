@@ -9,7 +9,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.chunks import narrowed
-from eventide.sinks.lake import file_error, fitted, same_kind
+from eventide.sinks.lake import file_error, fitted, normal, same_kind
 from eventide.sinks.ranked import emitted, first_of_each, highest, outdated, retracts, shown
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
@@ -359,11 +359,11 @@ class ParquetSink:
 
     def folder(self, output: str) -> Folder:
         """Where an output's files are."""
-        return Folder(self.path).below(self.place(output))
+        return Folder(self.path).below(self.table or output)
 
-    def place(self, name: str) -> str:
-        """The folder that was named, or one called as the output is."""
-        return self.table or name
+    def place(self, name: str) -> Hashable:
+        """The folder."""
+        return type(self).__name__, normal(self.folder(name).path)
 
     def open(self, output: str, shape: PaneShape) -> ParquetWriter:
         """Check the newest file of the log, if there is one, and show what it holds."""
@@ -376,7 +376,7 @@ class ParquetSink:
         return _prepared(ParquetWriter(self.folder(name), Target.of_log(name, schema, identity), self, None))
 
     def _writer(self, output: str, shape: PaneShape) -> ParquetWriter:
-        return ParquetWriter(self.folder(output), Target.of_panes(self.place(output), shape), self, shape)
+        return ParquetWriter(self.folder(output), Target.of_panes(self.table or output, shape), self, shape)
 
     def held(self, output: str, shape: PaneShape) -> Held | None:
         """By the record beside the files."""

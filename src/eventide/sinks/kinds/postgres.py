@@ -181,6 +181,12 @@ class PostgresDatabase(Database):
             place = getattr(getattr(cause, "diag", None), "context", None)
             said = f"{said}{f' ({masked(place)})' if place else ''}. It keeps no zero byte in a text: take it out in a .map(…) of the source and run again"
             return SinkRefused(f"{where}: {said}; nothing of this delivery was applied")
+        if state == "54000" and "index row" in said:
+            said = (
+                f"{said.splitlines()[0]}. The keys of a window are part of its window_id, by which rows are found. Shorten them in a .map(…) of the "
+                "source, by a hash of what is long, and run again"
+            )
+            return SinkRefused(f"{where}: {said}; nothing of this delivery was applied")
         return SinkRefused(f"{where}: {said}" + (f" (SQLSTATE {state})" if state else ""))
 
 

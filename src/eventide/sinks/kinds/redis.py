@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -103,13 +104,24 @@ class RedisWriter(TableWriter):
         return self._client
 
     def check(self) -> None:
-        """Whether the server answers, and what stands under the output's name is a hash."""
-        found = self.attempt(lambda: self.client().type(self.target.name))
-        if found not in (b"hash", b"none"):
-            raise SinkRefused(
-                f"the key {self.target.name!r} in {self.sink.where} holds a {found.decode()}; the output needs it for a hash. "
-                "Give the output another key (key=…), or remove that one."
-            )
+        """Whether the server answers, and what stands under the output's names is of the kind that it needs.
+
+        All of them: a script that stops at the last one has written ranks by then, and a pane whose rank is known never comes again.
+        """
+        kinds = {self.target.name: b"hash"}
+        if self.shape is not None:
+            kinds |= {f"{self.target.name}:ranks": b"hash", f"{self.target.name}:ends": b"zset"}
+        for key, kind in kinds.items():
+            found = self.attempt(partial(self._kind_of, key))
+            if found not in (kind, b"none"):
+                raise SinkRefused(
+                    f"the key {key!r} in {self.sink.where} holds a {found.decode()}; the output needs it for a {kind.decode()}. "
+                    "Give the output another key (key=…), or remove that one."
+                )
+
+    def _kind_of(self, key: str) -> bytes:
+        found: bytes = self.client().type(key)
+        return found
 
     def error(self, cause: Exception) -> SinkError:
         errors = need("redis.exceptions", "redis")
@@ -154,17 +166,17 @@ class RedisSink:
         """One field for each window; a delivery is a transaction."""
         return Capabilities(upsert=True, retract=True, transactional=True, append=True)
 
-    def place(self, name: str) -> str:
-        """The hash that was named, or one called as the output is."""
-        return self.key or name
+    def place(self, name: str) -> Hashable:
+        """The server, and the key in it."""
+        return type(self).__name__, self.url, self.key or name
 
     def open(self, output: str, shape: PaneShape) -> RedisWriter:
         """Check that the server answers, and that the key is ours to write."""
-        return self._opened(Target(self.place(output), shape.schema, shape.identity, rank_columns(shape)), shape)
+        return self._opened(Target(self.key or output, shape.schema, shape.identity, rank_columns(shape)), shape)
 
     def open_log(self, name: str, schema: pa.Schema, identity: tuple[str, ...]) -> RedisWriter:
         """A hash of late rows or dead letters, one field for each."""
-        return self._opened(Target.of_log(self.place(name), schema, identity))
+        return self._opened(Target.of_log(self.key or name, schema, identity))
 
     def _opened(self, target: Target, shape: PaneShape | None = None) -> RedisWriter:
         writer = RedisWriter(self, target, shape)

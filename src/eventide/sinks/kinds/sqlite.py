@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -141,6 +143,10 @@ class SqliteSink(SqlSink):
 
     def database(self) -> SqliteDatabase:
         return SqliteDatabase(self.path)
+
+    def place(self, name: str) -> Hashable:
+        """The file, and the table in it, whose name has no case here."""
+        return type(self).__name__, os.path.abspath(self.path), (self.table or name).lower()
 
     def stands(self, output: str, shape: PaneShape, generation: int) -> dict[str, tuple[object, ...]]:
         """Read where nothing can be written; a file or a table that is not there holds nothing."""
