@@ -32,11 +32,13 @@ class Query:
                 self.died = error if self.isActive or INTERRUPTED not in str(error) else None
                 self.isActive = False
 
-    def awaitTermination(self, seconds: float | None = None) -> bool:
+    def awaitTermination(self, seconds: float | None = None) -> bool | None:
+        if seconds is not None and int(seconds * 1000) <= 0:
+            raise ValueError("[VALUE_NOT_POSITIVE] Value for `timeout` must be positive")
         self.thread.join(seconds)
         if self.died is not None:
             raise RuntimeError(f"[STREAM_FAILED] {self.died}")
-        return not self.thread.is_alive()
+        return None if seconds is None else not self.thread.is_alive()
 
     def stop(self) -> None:
         self.isActive = False
@@ -53,6 +55,7 @@ class Run:
     def __init__(self, work: Any) -> None:
         self.gate, self.work, self.closed, self.done, self.drained = Gate(), work, 0, 0, 0
         self.ledger = SimpleNamespace(batch=7)
+        self.progress: Any = None
 
     def start(self) -> Query:
         self.query: Any = None
@@ -94,6 +97,15 @@ def test_stop_waits_for_the_batch_at_work_and_starts_no_other() -> None:
     assert (run.done, run.closed) == (1, 1)
     handle.stop()
     assert handle.wait() and run.closed == 1
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0001, -1])
+def test_a_wait_of_no_time_only_asks(seconds: float) -> None:
+    handle, run = handle_of(lambda run: time.sleep(0.01))
+    assert handle.wait(seconds) is False
+    assert run.closed == 0 and run.query.isActive
+    handle.stop()
+    assert handle.wait(seconds) is True
 
 
 @pytest.mark.parametrize("ask", ["wait", "stop"])

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import click
 
 from eventide.cli.faults import Unanswered, text_of
-from eventide.cli.harmless import harmless, harmless_lines
 from eventide.errors import EventideError
+from eventide.readable.harmless import harmless, harmless_lines
 
 URL = click.option(
     "--url", envvar="EVENTIDE_REGISTRY_URL", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask."

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from eventide.cli.board import Board, shown
 from eventide.cli.closing import committed, where_rows_went
 from eventide.cli.faults import Refused, Stopped, in_words, telling
 from eventide.cli.loading import load, relative_to
@@ -149,10 +148,12 @@ class Watched:
             # The engine is imported while the JVM starts.
             threading.Thread(target=import_module, args=("eventide.engine.handle",), daemon=True).start()
             spark = session_for(pipeline, record=True, **self.session)
+            from eventide.engine.board import Board
             from eventide.engine.handle import Handle
+            from eventide.engine.screen import on_screen
 
             self.signals.take()
-        with self._scraped(pipeline), shown(self.console, Board()) as show:
+        with self._scraped(pipeline), on_screen(self.console, Board()) as show:
             try:
                 self.handle = Handle.start(pipeline, spark, on_progress=show, **self.how)
                 self._wait(self.handle)

@@ -91,6 +91,8 @@ class Run:
     query: StreamingQuery | None = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
     """Gives a fresh state its generation, by the shapes of its outputs; without it, it is the next above all that stand."""
+    progress: BatchReport | None = field(default=None, init=False)
+    """The account of the last committed batch, an earlier run's too; None before the first."""
 
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
@@ -134,6 +136,7 @@ class Run:
         self.succession = Succession.of(facts, self.state, self.store, self.feeds)
         self.held: dict[LaneId, str] = {}
         self.holds = Holds.from_json((last or {}).get("holds"))
+        self.progress = None if last is None else report(self, {})
         self.tracer = Tracer(self.store, self.ledger)
         self.retention = Retention.from_json((last or {}).get("kept"))
         self._settle_witnesses()
@@ -296,8 +299,9 @@ class Run:
             watermark=self.ledger.frontier.watermark,
             again=begun is not None,
         )
+        self.progress = report(self, result.panes)
         if self.on_progress is not None:
-            self.on_progress(report(self, result, beginning.clock))
+            self.on_progress(self.progress)
         return result
 
     def _define(self) -> None:
