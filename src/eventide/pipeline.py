@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from eventide.engine.backfill import Backfill, PlaceColumns
+    from eventide.engine.following import Follower
     from eventide.engine.handle import Handle
     from eventide.engine.report import BatchReport
     from eventide.lateness.measured import Lateness
@@ -75,11 +76,15 @@ class Pipeline(definition.Pipeline):
         *,
         interval: str = "1 second",
         on_progress: Callable[[BatchReport], None] | None = None,
+        follow: Sequence[Follower] = (),
     ) -> Handle:
-        """Start it in the background; a quiet stream still closes its windows."""
+        """Start it in the background; a quiet stream still closes its windows.
+
+        `follow` tells other systems of it: `[ev.opentelemetry(), ev.openlineage("http://…")]`.
+        """
         from eventide.engine.handle import Handle
 
-        return Handle.start(self, spark, interval=interval, on_progress=on_progress)
+        return Handle.start(self, spark, interval=interval, on_progress=on_progress, follow=follow)
 
     def run(
         self,
@@ -88,6 +93,7 @@ class Pipeline(definition.Pipeline):
         available_now: bool = True,
         drain: bool = False,
         on_progress: Callable[[BatchReport], None] | None = None,
+        follow: Sequence[Follower] = (),
     ) -> Handle:
         """Run until everything that is there has been read (or, with available_now=False, until it is stopped).
 
@@ -95,7 +101,7 @@ class Pipeline(definition.Pipeline):
         """
         from eventide.engine.handle import Handle
 
-        handle = Handle.start(self, spark, available_now=available_now, drain=drain, on_progress=on_progress)
+        handle = Handle.start(self, spark, available_now=available_now, drain=drain, on_progress=on_progress, follow=follow)
         try:
             handle.wait()
         except KeyboardInterrupt:

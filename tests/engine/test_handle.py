@@ -73,7 +73,7 @@ class Run:
     def unread(self, seen: Any) -> list[str]:
         return [name for name, rows in seen.items() if rows > self.done]
 
-    def close(self) -> None:
+    def close(self, fault: BaseException | None = None) -> None:
         assert not self.gate._passing.locked(), "sinks were closed under a batch at work"
         self.closed += 1
 
@@ -130,7 +130,7 @@ def test_what_killed_the_query_is_not_hidden_by_what_goes_wrong_in_letting_go(as
     def work(run: Any) -> None:
         raise fault
 
-    def close() -> None:
+    def close(fault: BaseException | None = None) -> None:
         raise OSError("no answer from s3://AKIA:abc/d+e@lake/state")
 
     handle, run = handle_of(work)
@@ -146,7 +146,7 @@ def test_what_killed_the_query_is_not_hidden_by_what_goes_wrong_in_letting_go(as
 def test_what_goes_wrong_in_letting_go_after_a_good_end_is_raised(ask: str) -> None:
     handle, run = handle_of(_that_is_all)
 
-    def close() -> None:
+    def close(fault: BaseException | None = None) -> None:
         raise OSError("no answer")
 
     run.close = close

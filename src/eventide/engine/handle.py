@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from eventide.definition.pipeline import Pipeline
 from eventide.engine.board import Board
 from eventide.engine.feeds.feed import Sight
+from eventide.engine.following import Follower
 from eventide.engine.gate import TOLD
 from eventide.engine.report import BatchReport
 from eventide.engine.run import Run
@@ -63,6 +64,7 @@ class Handle:
         drain: bool = False,
         interval: str = "1 second",
         on_progress: Callable[[BatchReport], None] | None = None,
+        follow: Sequence[Follower] = (),
     ) -> Handle:
         """Open everything, then start the query."""
         if pipeline.state is None:
@@ -77,7 +79,7 @@ class Handle:
         workers = prepared_workers(session)
         refuse_without(session, pipeline.sources)
         refuse_offset_format(session)
-        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers)
+        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers, followers=tuple(follow))
         run.open()
         try:
             if run.is_ending(drain):
@@ -86,7 +88,7 @@ class Handle:
             return cls(run, run.start(available_now=available_now, interval=interval), drain, seen)
         except BaseException as error:
             with beneath(error):
-                run.close()
+                run.close(error)
             raise
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -173,7 +175,7 @@ class Handle:
         """Close, and what is to be raised then: what killed the query, whatever goes wrong in closing."""
         cause = self._cause(error)
         with beneath(cause):
-            self._close()
+            self._close(cause)
         return cause
 
     def _cause(self, error: BaseException | None) -> BaseException:
@@ -187,11 +189,11 @@ class Handle:
             )
         return known
 
-    def _close(self) -> None:
+    def _close(self, fault: BaseException | None = None) -> None:
         with self._closing:
             if not self._closed:
                 self._closed = True
-                self.run.close()
+                self.run.close(fault)
 
     @property
     def watermark(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from eventide.engine.feeds.observer import tell
 from eventide.engine.feeds.opened import open_feed
 from eventide.engine.feeds.projection import common_kinds
 from eventide.engine.feeds.union import places, union_of
+from eventide.engine.following import Follower, followed
 from eventide.engine.gate import Gate
 from eventide.engine.leftovers import clear_leftovers, clear_tries
 from eventide.engine.report import BatchReport, report
@@ -91,6 +92,8 @@ class Run:
     query: StreamingQuery | None = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
     """Gives a fresh state its generation, by the shapes of its outputs; without it, it is the next above all that stand."""
+    followers: Sequence[Follower] = ()
+    """Told of it, batch by batch."""
     progress: BatchReport | None = field(default=None, init=False)
     """The account of the last committed batch, an earlier run's too; None before the first."""
 
@@ -156,6 +159,8 @@ class Run:
             begun = self.journal.begun(self.ledger.batch + 1) is not None
             clear_tries(self.pipeline, self.store, self.generation, self.ledger, begun)
         note(__name__, "run opened", pipeline=definition.name, state=self.state, generation=self.generation, batch=before.batch)
+        for follower in self.followers:
+            follower.opened(self)
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -258,8 +263,17 @@ class Run:
 
     def batch(self, frame: DataFrame | None, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
+        with followed(self, number) as told:
+            result = self._batch(frame, number, drain, Stages(told=told.stage))
+            self.progress = report(self, result.panes)
+            told.committed(self.progress)
+        if self.on_progress is not None:
+            self.on_progress(self.progress)
+        return result
+
+    def _batch(self, frame: DataFrame | None, number: int, drain: bool, stages: Stages) -> BatchResult:
         self.lease.check()
-        was, stages = self.ledger.rows["in"], Stages()
+        was = self.ledger.rows["in"]
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
         self.hook(stages.end("begin"))
@@ -281,11 +295,11 @@ class Run:
         kept = self.retention.after(number, beginning.clock, self.pipeline.keeps_for)
         facts = {"clock": beginning.clock, "drained": beginning.drain, "holds": holds.to_json(), "kept": kept.to_json()}
         self.journal.commit(result.ledger, facts)
-        self.hook("commit")
+        self.hook(stages.end("commit"))
         self.ledger, self.last_clock, self.holds = result.ledger, beginning.clock, holds
         self._evict(result)
         self._retire(kept)
-        self.hook("evict")
+        self.hook(stages.end("evict"))
         self._clear_leftovers()
         self.journal.tidy(number)
         compact(self.store, self.ledger)
@@ -299,9 +313,6 @@ class Run:
             watermark=self.ledger.frontier.watermark,
             again=begun is not None,
         )
-        self.progress = report(self, result.panes)
-        if self.on_progress is not None:
-            self.on_progress(self.progress)
         return result
 
     def _define(self) -> None:
@@ -398,13 +409,15 @@ class Run:
             clear_leftovers(self.pipeline, self.store, self.generation, self.ledger)
             self._cleared, self.lease.alone = True, True
 
-    def close(self) -> None:
-        """Let go of sinks and of the state directory."""
+    def close(self, fault: BaseException | None = None) -> None:
+        """Let go of sinks and of the state directory; those who follow are told what killed the run, if something did."""
         note(__name__, "run closed", pipeline=self.pipeline.name, state=self.state)
         try:
             self.deliverer.close()
         finally:
             self.lease.release()
+            for follower in self.followers:
+                follower.closed(self, fault)
         if self.ledger.batch > self.resumed_at:
             keep_classes()
 
