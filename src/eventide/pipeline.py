@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eventide.engine.backfill import Backfill, PlaceColumns
     from eventide.engine.following import Follower
     from eventide.engine.handle import Handle
+    from eventide.engine.mending import Mend, Mending
     from eventide.engine.report import BatchReport
     from eventide.lateness.measured import Lateness
 
@@ -146,6 +147,15 @@ class Pipeline(definition.Pipeline):
         from eventide.engine.tables import dead_letters
 
         return dead_letters(self, spark)
+
+    def mend(self, change: Mend, into: str) -> Mending:
+        """Read dead letters again: `change` is given each and gives its columns as a dict, or None to leave it dead.
+
+        What it gives arrives by the source `into` (`ev.mended(…)`), once: a letter that was mended before is passed over.
+        """
+        from eventide.engine.mending import mend
+
+        return mend(self, change, into)
 
     def audited(self, spark: SparkSession) -> DataFrame:
         """Every event that went on to be judged, with its place, where the pipeline has an output of the events themselves."""

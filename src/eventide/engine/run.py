@@ -39,6 +39,7 @@ from eventide.engine.feeds.union import places, union_of
 from eventide.engine.following import Follower, followed
 from eventide.engine.gate import Gate
 from eventide.engine.leftovers import clear_leftovers, clear_tries
+from eventide.engine.mending import prepare, refuse_other_generations
 from eventide.engine.report import BatchReport, report
 from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
@@ -114,6 +115,7 @@ class Run:
 
     def _open(self) -> None:
         definition = self.pipeline
+        prepare(definition.sources)
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.sources)]
         self.kinds = common_kinds(self.feeds, definition)
         stored, last = self.journal.definition(), self.journal.last()
@@ -128,6 +130,7 @@ class Run:
         self.definition, self.digest = facts, digest(facts)
         self._check_same(before.sources)
         self.generation = facts["generation"]
+        refuse_other_generations(definition.sources, self.generation)
         self.shape = self._shape(facts)
         diverts = tuple(definition.output(o.name).late.refused is not None for o in self.shape.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))

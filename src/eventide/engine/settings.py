@@ -22,6 +22,7 @@ from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
+from eventide.sources.mended import MendedSource
 from eventide.storage.address import for_arrow, is_local
 from eventide.wording import words
 
@@ -216,6 +217,7 @@ def rule_of(part: str, kind: str, setting: str) -> Rule:
 
 
 _KINDS: dict[str, type[Source]] = {kind.__name__: kind for kind in (FileSource, KafkaSource, FrameSource)}
+_KINDS |= {MendedSource.__name__: FileSource}
 
 
 def _said(part: object) -> dict[str, str]:
