@@ -16,7 +16,7 @@ from eventide.engine.batch.deliver import Deliverer, Taken, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
-from eventide.engine.batch.rows import AUDIT, placed_rows
+from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
 from eventide.engine.batch.tracing import Stages, Tracer
 from eventide.engine.bound import bound
@@ -28,6 +28,7 @@ from eventide.engine.changes import (
     refuse_older,
     refuse_unfinished,
 )
+from eventide.engine.cleaning import PEOPLES, spared
 from eventide.engine.feeds.feed import Sight
 from eventide.engine.feeds.frame import warn_of_batches
 from eventide.engine.feeds.joined import join_plan
@@ -61,7 +62,7 @@ from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
 from eventide.state.records import proven_files
-from eventide.state.retention import Retention, retire
+from eventide.state.retention import Retention, retention_of, retire
 from eventide.state.store import Store
 from eventide.state.trace import compact
 
@@ -144,7 +145,7 @@ class Run:
         self.holds = Holds.from_json((last or {}).get("holds"))
         self.progress = None if last is None else report(self, {})
         self.tracer = Tracer(self.store, self.ledger)
-        self.retention = Retention.from_json((last or {}).get("kept"))
+        self.retention = retention_of(last, self.journal.files)
         self._settle_witnesses()
         self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
@@ -398,12 +399,7 @@ class Run:
     def _retire(self, kept: Retention) -> None:
         """Remove what people had their time to read; not panes by which results are yet to be taken back, here or by a later generation."""
         if kept.removed > self.retention.removed:
-            ledger, sinks = self.ledger, {o.name: o.sink for o in self.pipeline.outputs if o.sink is not None}
-            coming = {
-                name for name in sinks if self.succession is not None and name not in {*ledger.settled, *ledger.joined_at}
-            }
-            spared = {name for name, sink in sinks.items() if not isinstance(sink, TableSink)} | coming
-            retire(self.store, kept.removed, ("dead", AUDIT), spared)
+            retire(self.store, kept.removed, PEOPLES, spared(self.pipeline, self.ledger, self.succession is not None))
         self.retention = kept
 
     def _clear_leftovers(self) -> None:

@@ -23,6 +23,9 @@ class MendedSource(FileSource):
 
     mended: ClassVar[bool] = True
 
+    def __str__(self) -> str:
+        return f"{self.name} (dead letters that were mended, event time {self.event_time})"
+
 
 def mended(
     name: str,
