@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eventide import lateness as lateness
     from eventide.api import *  # noqa: F403 (the names that are in its __all__)
+    from eventide.telemetry.openlineage import openlineage as openlineage
+    from eventide.telemetry.opentelemetry import opentelemetry as opentelemetry
     from eventide.tuning.tune import tune as tune
 
 __version__ = "0.1.0"
 
 
-_APART = {"lateness": "eventide.lateness", "tune": "eventide.tuning.tune"}
+_APART = {
+    "lateness": "eventide.lateness",
+    "openlineage": "eventide.telemetry.openlineage",
+    "opentelemetry": "eventide.telemetry.opentelemetry",
+    "tune": "eventide.tuning.tune",
+}
 """Names that are not needed to define a pipeline, each with the module that it is or is in."""
 
 

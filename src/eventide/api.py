@@ -35,6 +35,7 @@ from eventide.sources.formats import avro, json, protobuf, raw
 from eventide.sources.frame import stream
 from eventide.sources.generated import generated
 from eventide.sources.kafka import kafka
+from eventide.sources.mended import mended
 
 __all__ = [
     "DefinitionError",
@@ -68,6 +69,7 @@ __all__ = [
     "json",
     "kafka",
     "kafka_topic",
+    "mended",
     "merge",
     "merge_sql",
     "parquet",

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from eventide.engine.backfill import Backfill, PlaceColumns
+    from eventide.engine.following import Follower
     from eventide.engine.handle import Handle
+    from eventide.engine.mending import Mend, Mending
     from eventide.engine.report import BatchReport
     from eventide.lateness.measured import Lateness
 
@@ -75,11 +77,15 @@ class Pipeline(definition.Pipeline):
         *,
         interval: str = "1 second",
         on_progress: Callable[[BatchReport], None] | None = None,
+        follow: Sequence[Follower] = (),
     ) -> Handle:
-        """Start it in the background; a quiet stream still closes its windows."""
+        """Start it in the background; a quiet stream still closes its windows.
+
+        `follow` tells other systems of it: `[ev.opentelemetry(), ev.openlineage("http://…")]`.
+        """
         from eventide.engine.handle import Handle
 
-        return Handle.start(self, spark, interval=interval, on_progress=on_progress)
+        return Handle.start(self, spark, interval=interval, on_progress=on_progress, follow=follow)
 
     def run(
         self,
@@ -88,6 +94,7 @@ class Pipeline(definition.Pipeline):
         available_now: bool = True,
         drain: bool = False,
         on_progress: Callable[[BatchReport], None] | None = None,
+        follow: Sequence[Follower] = (),
     ) -> Handle:
         """Run until everything that is there has been read (or, with available_now=False, until it is stopped).
 
@@ -95,7 +102,7 @@ class Pipeline(definition.Pipeline):
         """
         from eventide.engine.handle import Handle
 
-        handle = Handle.start(self, spark, available_now=available_now, drain=drain, on_progress=on_progress)
+        handle = Handle.start(self, spark, available_now=available_now, drain=drain, on_progress=on_progress, follow=follow)
         try:
             handle.wait()
         except KeyboardInterrupt:
@@ -140,6 +147,15 @@ class Pipeline(definition.Pipeline):
         from eventide.engine.tables import dead_letters
 
         return dead_letters(self, spark)
+
+    def mend(self, change: Mend, into: str) -> Mending:
+        """Read dead letters again: `change` is given each and gives its columns as a dict, or None to leave it dead.
+
+        What it gives arrives by the source `into` (`ev.mended(…)`), once: a letter that was mended before is passed over.
+        """
+        from eventide.engine.mending import mend
+
+        return mend(self, change, into)
 
     def audited(self, spark: SparkSession) -> DataFrame:
         """Every event that went on to be judged, with its place, where the pipeline has an output of the events themselves."""

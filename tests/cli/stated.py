@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import polars as pl
 from tests.engine.crash_driver import Here, batch_of
 
 from eventide.cli.loading import load
-from eventide.engine.run import Run
+from eventide.engine.following import Follower
+from eventide.engine.run import Run, no_hook
 
 START = 1_790_000_000
 """Seconds since 1970: when everything begins; it is no whole minute."""
@@ -28,6 +29,7 @@ pipeline = ev.Pipeline("p", minutes.to("quick", late=ev.drop()), minutes.to("pat
 
 Batch = Mapping[str, Sequence[int]]
 """For each lane, the seconds at which its next rows happened; they arrive in order, within the second before the clock."""
+BATCHES: Sequence[Batch] = ({"north": [1, 2, 70], "south": [65]}, {"north": [130], "south": [5]})
 
 
 def defined(root: Path, window: str = 'tumbling("1 minute")', idle: str | None = None) -> Path:
@@ -55,18 +57,30 @@ def land(root: Path, lane: str, number: int, seconds: Sequence[int], arrived: in
     return str(path), (START + arrived) * SECOND
 
 
-def ran(file: Path, batches: Sequence[Batch], clocks: Sequence[int]) -> list[Any]:
+def ran(
+    file: Path,
+    batches: Sequence[Batch],
+    clocks: Sequence[int],
+    follow: Sequence[Follower] = (),
+    hook: Callable[[str], None] = no_hook,
+    heard: Callable[[Any], None] = lambda report: None,
+) -> list[Any]:
     """Run one batch after the other, each at its clock (in seconds); gives what the run said of each."""
     root, said = file.parent, list[Any]()
     turned = iter(clocks)
     first = [land(root, lane, 0, seconds, clocks[0] - 1) for lane, seconds in batches[0].items()]
     clock = next(turned)
     pipeline = load(str(file))
-    run = Run(pipeline, Here(), str(root / "state"), clock=lambda: at(clock), on_progress=said.append)  # type: ignore[arg-type]
+    run = Run(pipeline, Here(), str(root / "state"), hook, clock=lambda: at(clock), followers=tuple(follow))  # type: ignore[arg-type]
+    run.on_progress = lambda report: (said.append(report), heard(report))[1]
     run.open()
-    run.batch(batch_of(pipeline, first), 0)  # type: ignore[arg-type]
-    for number, (batch, clock) in enumerate(zip(batches[1:], turned, strict=True), 1):
-        files = [land(root, lane, number, seconds, clock - 1) for lane, seconds in batch.items()]
-        run.batch(batch_of(pipeline, files), number)  # type: ignore[arg-type]
+    try:
+        run.batch(batch_of(pipeline, first), 0)  # type: ignore[arg-type]
+        for number, (batch, clock) in enumerate(zip(batches[1:], turned, strict=True), 1):
+            files = [land(root, lane, number, seconds, clock - 1) for lane, seconds in batch.items()]
+            run.batch(batch_of(pipeline, files), number)  # type: ignore[arg-type]
+    except BaseException as error:
+        run.close(error)
+        raise
     run.close()
     return said

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from eventide.cli.harmless import LONGEST, cell, harmless
 from eventide.cli.tables import table
+from eventide.readable.harmless import LONGEST, cell, harmless
 
 HOSTILE = [
     "\x1b[2J\x1b]0;owned\x07", "a\rb\nc\x08", "\u202egnp.exe", "\u2066x\u2069", "\x9b31m", "\u2028", "\ud800", "[red]x[/red]", "\x00", "x" * 10_240,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import urllib.error
 import urllib.request
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,8 @@ from rich.console import Console
 from tests.dashboard.at_work import AtWork
 
 from eventide.cli.faults import Refused
+from eventide.cli.following import Heard
 from eventide.cli.loading import load
-from eventide.cli.run import Watched as RunOnScreen
-from eventide.cli.signals import Signals
 from eventide.dashboard.metrics import exposition
 from eventide.dashboard.scrape import Scrape
 from eventide.dashboard.watched import Place, Watched
@@ -83,12 +82,12 @@ def test_alerts_and_the_board_ask_for_metrics_that_there_are(work: AtWork) -> No
 
 
 def test_a_run_serves_them_where_it_was_asked_to_and_a_port_that_is_taken_is_told(work: AtWork) -> None:
-    def asked(port: int | None) -> AbstractContextManager[object]:
-        return RunOnScreen(Console(quiet=True), Signals(), True, False, "1 second", {}, port)._scraped(load(str(work.file)))
-
-    with asked(None) as nothing:
-        assert nothing is None
-    with asked(0) as scrape:
-        assert isinstance(scrape, Scrape) and "eventide_up" in scrape.told()
-        with pytest.raises(Refused, match=f"--metrics {scrape.server_port}: .*Take another port"):
-            asked(scrape.server_port)
+    said, pipeline = io.StringIO(), load(str(work.file))
+    with Heard().opened(pipeline, Console(file=said)) as follow:
+        assert follow == [] and said.getvalue() == ""
+    with Heard(metrics=0).opened(pipeline, Console(file=said, width=200)):
+        [address] = re.findall(r"metrics at (http://127\.0\.0\.1:(\d+)/metrics)", said.getvalue())
+        assert b"eventide_up" in urllib.request.urlopen(address[0]).read()
+        taken = Heard(metrics=int(address[1])).opened(pipeline, Console(file=said))
+        with pytest.raises(Refused, match=f"--metrics {address[1]}: .*Take another port"), taken:
+            raise AssertionError("let in")

@@ -27,13 +27,14 @@ from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.generated import generated
 from eventide.sources.kafka import KafkaSource
+from eventide.sources.mended import MendedSource
 from eventide.wording import words
 
 
 def test_every_setting_is_classified() -> None:
     """A field that is added to a definition must be given a rule: may it change on existing state?"""
-    known = {Defined, Output, Aggregation, Join, Stream, FileSource, KafkaSource, FrameSource}
-    assert set(RULES) == known and set(_kinds_of(Source)) == {FileSource, KafkaSource, FrameSource}
+    sources = {FileSource, KafkaSource, FrameSource, MendedSource}
+    assert set(RULES) == {Defined, Output, Aggregation, Join, Stream, *sources} and set(_kinds_of(Source)) == sources
     for part, rules in RULES.items():
         assert {f.name for f in dataclasses.fields(part)} == {name for name in rules if "." not in name}, part
         for name, rule in rules.items():

@@ -32,11 +32,13 @@ class Query:
                 self.died = error if self.isActive or INTERRUPTED not in str(error) else None
                 self.isActive = False
 
-    def awaitTermination(self, seconds: float | None = None) -> bool:
+    def awaitTermination(self, seconds: float | None = None) -> bool | None:
+        if seconds is not None and int(seconds * 1000) <= 0:
+            raise ValueError("[VALUE_NOT_POSITIVE] Value for `timeout` must be positive")
         self.thread.join(seconds)
         if self.died is not None:
             raise RuntimeError(f"[STREAM_FAILED] {self.died}")
-        return not self.thread.is_alive()
+        return None if seconds is None else not self.thread.is_alive()
 
     def stop(self) -> None:
         self.isActive = False
@@ -53,6 +55,7 @@ class Run:
     def __init__(self, work: Any) -> None:
         self.gate, self.work, self.closed, self.done, self.drained = Gate(), work, 0, 0, 0
         self.ledger = SimpleNamespace(batch=7)
+        self.progress: Any = None
 
     def start(self) -> Query:
         self.query: Any = None
@@ -70,7 +73,7 @@ class Run:
     def unread(self, seen: Any) -> list[str]:
         return [name for name, rows in seen.items() if rows > self.done]
 
-    def close(self) -> None:
+    def close(self, fault: BaseException | None = None) -> None:
         assert not self.gate._passing.locked(), "sinks were closed under a batch at work"
         self.closed += 1
 
@@ -96,6 +99,15 @@ def test_stop_waits_for_the_batch_at_work_and_starts_no_other() -> None:
     assert handle.wait() and run.closed == 1
 
 
+@pytest.mark.parametrize("seconds", [0, 0.0001, -1])
+def test_a_wait_of_no_time_only_asks(seconds: float) -> None:
+    handle, run = handle_of(lambda run: time.sleep(0.01))
+    assert handle.wait(seconds) is False
+    assert run.closed == 0 and run.query.isActive
+    handle.stop()
+    assert handle.wait(seconds) is True
+
+
 @pytest.mark.parametrize("ask", ["wait", "stop"])
 def test_what_killed_the_query_is_raised_as_it_was(ask: str) -> None:
     fault = SinkRefused("no rights on table sales " + "x" * 100_000)
@@ -118,7 +130,7 @@ def test_what_killed_the_query_is_not_hidden_by_what_goes_wrong_in_letting_go(as
     def work(run: Any) -> None:
         raise fault
 
-    def close() -> None:
+    def close(fault: BaseException | None = None) -> None:
         raise OSError("no answer from s3://AKIA:abc/d+e@lake/state")
 
     handle, run = handle_of(work)
@@ -134,7 +146,7 @@ def test_what_killed_the_query_is_not_hidden_by_what_goes_wrong_in_letting_go(as
 def test_what_goes_wrong_in_letting_go_after_a_good_end_is_raised(ask: str) -> None:
     handle, run = handle_of(_that_is_all)
 
-    def close() -> None:
+    def close(fault: BaseException | None = None) -> None:
         raise OSError("no answer")
 
     run.close = close

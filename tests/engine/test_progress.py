@@ -10,7 +10,7 @@ import polars as pl
 from crash_driver import Here, Listed
 
 import eventide as ev
-from eventide.cli.board import Board
+from eventide.engine.board import Board
 from eventide.engine.run import Run
 
 START = 1_700_000_000_000_000
@@ -41,7 +41,7 @@ def test_each_source_has_a_line_of_its_own(tmp_path: Path) -> None:
     board.take(said[-1])
     sensors, gates = said[-1].sources
     assert (sensors.rows, sensors.late, gates.rows, gates.late) == (5, 1, 3, 0)
-    first, second, together = str(board.text()).splitlines()
+    first, second, together = board.lines()
     assert "sensors" in first and "lag 49 s" in first and "late 20.0%" in first
     assert "gates" in second and "lag 58 s" in second and "late 0.0%" in second
     assert "holder lane 0" in first and "holder lane 0" in second

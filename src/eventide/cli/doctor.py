@@ -8,9 +8,9 @@ from dataclasses import asdict
 import click
 
 from eventide.cli.faults import retrying
-from eventide.cli.harmless import harmless
 from eventide.cli.loading import load
 from eventide.cli.tables import screen
+from eventide.readable.harmless import harmless
 
 SIGNS = {"ok": ("✓", "green"), "note": ("–", "yellow"), "bad": ("✗", "red")}
 

@@ -15,8 +15,8 @@ import click
 from rich.table import Table
 
 from eventide.cli.faults import Refused, refuse_unwritable
-from eventide.cli.harmless import cell
 from eventide.cli.tables import table
+from eventide.readable.harmless import cell
 
 if TYPE_CHECKING:
     import polars as pl

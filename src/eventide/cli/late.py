@@ -9,10 +9,10 @@ import click
 from rich.console import Console
 
 from eventide.cli.faults import Refused
-from eventide.cli.harmless import cell, harmless
 from eventide.cli.kept import as_records, by_lane, chosen, exported, refuse_export, rows_options, shown_lanes, shown_rows
 from eventide.cli.states import asked, json_option, place_argument
 from eventide.cli.tables import indented, screen, table
+from eventide.readable.harmless import cell, harmless
 
 if TYPE_CHECKING:
     from eventide.state.kept_rows import KeptRows

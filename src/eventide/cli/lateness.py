@@ -9,7 +9,6 @@ import click
 from rich.console import Console
 
 from eventide.cli.faults import text_of
-from eventide.cli.harmless import cell
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, screen, table
@@ -17,6 +16,7 @@ from eventide.lateness.bias import bias
 from eventide.lateness.measured import Lateness
 from eventide.lateness.witness import HOUR
 from eventide.model.time import show_instant
+from eventide.readable.harmless import cell
 
 MOST_VALUES = 20
 LATE_AT = (

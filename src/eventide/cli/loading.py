@@ -21,7 +21,7 @@ def load(file: str) -> Pipeline:
     """The one pipeline that a file defines; of several, the one called `pipeline`."""
     from eventide.pipeline import Pipeline
 
-    found = {name: value for name, value in _names_in(file).items() if isinstance(value, Pipeline)}
+    found = {name: value for name, value in names_in(file).items() if isinstance(value, Pipeline)}
     if not found:
         raise Refused(f"{file} defines no Pipeline. End it with: pipeline = ev.Pipeline(…)")
     if len(found) > 1 and "pipeline" not in found:
@@ -29,7 +29,8 @@ def load(file: str) -> Pipeline:
     return found.get("pipeline") or next(iter(found.values()))
 
 
-def _names_in(file: str) -> dict[str, Any]:
+def names_in(file: str) -> dict[str, Any]:
+    """What a Python file of the user's defines."""
     _import_from(str(Path(file).resolve().parent))
     try:
         return runpy.run_path(file, run_name="__pipeline__")

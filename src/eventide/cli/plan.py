@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventide.cli.faults import Refused, retrying
-from eventide.cli.harmless import harmless
 from eventide.cli.kept import as_plain
 from eventide.cli.loading import load
 from eventide.cli.tables import screen
+from eventide.readable.harmless import harmless
 
 if TYPE_CHECKING:
     from eventide.engine.planned import Changed, Planned

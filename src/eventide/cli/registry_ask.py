@@ -13,8 +13,8 @@ import click
 
 from eventide.cli.answers import understood
 from eventide.cli.faults import Refused, Unanswered, text_of
-from eventide.cli.harmless import harmless, harmless_lines
 from eventide.errors import DefinitionError, EventideError
+from eventide.readable.harmless import harmless, harmless_lines
 
 URL = click.option(
     "--url", envvar="EVENTIDE_REGISTRY_URL", default="http://127.0.0.1:8081", show_default=True, help="The registry to ask."

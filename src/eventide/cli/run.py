@@ -7,16 +7,15 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from eventide.cli.board import Board, shown
 from eventide.cli.closing import committed, where_rows_went
 from eventide.cli.faults import Refused, Stopped, in_words, telling
+from eventide.cli.following import NOBODY, Heard
 from eventide.cli.loading import load, relative_to
 from eventide.cli.signals import Interrupted, Signals
 from eventide.cli.spark import session_for, settings, spark_log
@@ -49,6 +48,10 @@ LOOK_EVERY = 0.2
 @click.option(
     "--metrics", metavar="PORT", type=click.IntRange(0, 65535), help="Serve /metrics for Prometheus on this port of 127.0.0.1."
 )
+@click.option(
+    "--otel", is_flag=True, help="Send spans and metrics by OTLP, to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names."
+)
+@click.option("--openlineage", metavar="URL", help="Send lineage events to this server, such as http://localhost:5000.")
 def run(
     file: str,
     until_caught_up: bool,
@@ -59,6 +62,8 @@ def run(
     conf: tuple[str, ...],
     jars: str,
     metrics: int | None,
+    otel: bool,
+    openlineage: str | None,
 ) -> None:
     """Run the pipeline that FILE defines (a Python file with one Pipeline).
 
@@ -81,7 +86,8 @@ def run(
             console.print(f"  {said}", style="dim", soft_wrap=True)
         return pipeline
 
-    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, session=session, metrics=metrics)
+    how = Heard(metrics, otel, openlineage)
+    watch(prepare, console, until_caught_up=until_caught_up, drain=drain, interval=interval, session=session, heard=how)
 
 
 def next_generation(pipeline: Pipeline, console: Console) -> Pipeline:
@@ -102,11 +108,11 @@ def watch(
     drain: bool = False,
     interval: str = "1 second",
     session: dict[str, Any] | None = None,
-    metrics: int | None = None,
+    heard: Heard = NOBODY,
 ) -> None:
     """Run a pipeline, keep its lines up to date, and say at the end where every row went: however it ends, from the first moment on."""
     with Signals() as signals:
-        watched = Watched(console, signals, until_caught_up, drain, interval, session or {}, metrics)
+        watched = Watched(console, signals, until_caught_up, drain, interval, session or {}, heard)
         try:
             watched.run(prepare)
         except (Interrupted, KeyboardInterrupt):
@@ -133,9 +139,9 @@ class Watched:
         drain: bool,
         interval: str,
         session: dict[str, Any],
-        metrics: int | None = None,
+        heard: Heard = NOBODY,
     ) -> None:
-        self.console, self.signals, self.session, self.metrics = console, signals, session, metrics
+        self.console, self.signals, self.session, self.heard = console, signals, session, heard
         self.how: dict[str, Any] = {"available_now": until_caught_up, "drain": drain, "interval": interval}
         self.pipeline: Pipeline | None = None
         self.handle: Handle | None = None
@@ -144,34 +150,23 @@ class Watched:
         """From the definition to the end of the query."""
         with telling():
             self.pipeline = pipeline = prepare()
+            self.heard.refuse()
             if self.console.is_terminal:
                 self.console.print("starting Spark …", style="dim")
             # The engine is imported while the JVM starts.
             threading.Thread(target=import_module, args=("eventide.engine.handle",), daemon=True).start()
             spark = session_for(pipeline, record=True, **self.session)
+            from eventide.engine.board import Board
             from eventide.engine.handle import Handle
+            from eventide.engine.screen import on_screen
 
             self.signals.take()
-        with self._scraped(pipeline), shown(self.console, Board()) as show:
+        with self.heard.opened(pipeline, self.console) as follow, on_screen(self.console, Board()) as show:
             try:
-                self.handle = Handle.start(pipeline, spark, on_progress=show, **self.how)
+                self.handle = Handle.start(pipeline, spark, on_progress=show, follow=follow, **self.how)
                 self._wait(self.handle)
             except Exception as error:
                 self._fail(error)
-
-    def _scraped(self, pipeline: Pipeline) -> AbstractContextManager[object]:
-        """Metrics, where they were asked for: a port that is taken is told before a row is read."""
-        if self.metrics is None or pipeline.state is None:
-            return nullcontext()
-        from eventide.dashboard.scrape import HOST, Scrape
-        from eventide.dashboard.watched import Place
-
-        try:
-            scrape = Scrape(self.metrics, Place(pipeline.state, pipeline.name))
-        except OSError as error:
-            raise Refused(f"--metrics {self.metrics}: {error}. Take another port; 0 takes a free one.") from error
-        self.console.print(f"metrics at http://{HOST}:{scrape.server_port}/metrics", style="dim")
-        return scrape
 
     def _wait(self, handle: Handle) -> None:
         self.signals.at_work = True

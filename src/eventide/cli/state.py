@@ -1,17 +1,22 @@
-"""`eventide state FILE|STATE`: what a state keeps, which generation it is of, its lanes, and who holds it. Read only."""
+"""`eventide state FILE|STATE`: what a state keeps, which generation it is of, its lanes, and who holds it; asked to, it cleans or copies one."""
 
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventide.cli.harmless import cell, harmless
-from eventide.cli.spans import rough, size, to_seconds
-from eventide.cli.states import asked, at_work, headline, json_option, place_argument
+from eventide.cli.faults import Refused, retrying
+from eventide.cli.loading import load
+from eventide.cli.states import asked, at_work, headline, json_option, opened, place_argument
 from eventide.cli.tables import indented, screen, table
+from eventide.model.time import duration
+from eventide.readable.harmless import cell, harmless
+from eventide.readable.spans import rough, size, to_seconds
 
 if TYPE_CHECKING:
     from eventide.state.state import State
@@ -19,9 +24,31 @@ if TYPE_CHECKING:
 
 @click.command()
 @place_argument
+@click.option(
+    "--clean",
+    metavar="SPAN",
+    help="Remove panes, late rows, dead letters and events that batches wrote so long ago; needs FILE.",
+)
+@click.option("--dry-run", is_flag=True, help="With --clean: only say what would go.")
+@click.option(
+    "--copy", "to", metavar="DIRECTORY", help="Copy the state there, for another pipeline of the same name to go on with."
+)
 @json_option
-def state(place: str, as_json: bool) -> None:
-    """Say what the state of a pipeline keeps, by its FILE, or by its STATE directory alone: sizes, generations, lanes, and who holds it."""
+def state(place: str, clean: str | None, dry_run: bool, to: str | None, as_json: bool) -> None:
+    """Say what the state of a pipeline keeps, by its FILE, or by its STATE directory alone: sizes, generations, lanes, and who holds it.
+
+    --clean and --copy are for a state that no run is at work on.
+    """
+    if clean is not None and to is not None:
+        raise click.UsageError("--clean or --copy, one at a time.")
+    if dry_run and clean is None:
+        raise click.UsageError("--dry-run goes with --clean.")
+    if clean is not None:
+        _clean(place, clean, dry_run, as_json)
+        return
+    if to is not None:
+        _copy(place, to, as_json)
+        return
     asked_state, facts = asked(place, _facts)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -40,6 +67,39 @@ def state(place: str, as_json: bool) -> None:
     for line in _said(facts):
         console.print(f"  {line}", markup=False, soft_wrap=True)
     console.print()
+
+
+def _clean(place: str, span: str, dry_run: bool, as_json: bool) -> None:
+    from eventide.engine.cleaning import clean
+
+    older = duration(span, what="--clean")
+    if not Path(place).is_file():
+        raise Refused(
+            f"--clean needs the pipeline's FILE, which says whose results are still to be taken back; {place} is none."
+        )
+    with retrying():
+        done = clean(load(place), older, time.time_ns() // 1000, only_look=dry_run)
+    if as_json:
+        click.echo(json.dumps({**asdict(done), "removed": not dry_run}, indent=2))
+        return
+    what = f"{done.files:,} files, {size(done.bytes)}, of batches up to {done.upto}"
+    click.echo("nothing is so old" if done.upto < 0 else f"{what}: {'these would go' if dry_run else 'removed'}")
+
+
+def _copy(place: str, to: str, as_json: bool) -> None:
+    from eventide.engine.cleaning import copy
+
+    with retrying():
+        path = opened(place).path
+        taken = copy(path, to)
+    if as_json:
+        click.echo(json.dumps({"state": path, "copy": to, "bytes": taken}, indent=2))
+        return
+    click.echo(f"{size(taken)} copied to {to}")
+    click.echo(
+        "Give the pipeline that goes on with it sinks of its own: two that write the same results would overwrite each other.",
+        err=True,
+    )
 
 
 def _facts(asked_state: State) -> dict[str, Any]:
@@ -79,8 +139,6 @@ def _said(facts: dict[str, Any]) -> list[str]:
 
 
 def _lease(facts: dict[str, Any]) -> str:
-    import time
-
     holder = facts["holder"]
     if holder is None:
         return "no run has held it"

@@ -11,7 +11,7 @@ import click
 
 from eventide.cli.faults import Refused, retrying
 from eventide.cli.loading import load
-from eventide.cli.spans import rough
+from eventide.readable.spans import rough
 
 if TYPE_CHECKING:
     from eventide.state.lease import Holder

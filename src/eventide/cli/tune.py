@@ -10,13 +10,13 @@ import click
 from rich.console import Console
 
 from eventide.cli.faults import refuse_unwritable
-from eventide.cli.harmless import cell
 from eventide.cli.loading import load
 from eventide.cli.spark import session_for
 from eventide.cli.tables import indented, screen, table
 from eventide.model.time import duration, show_duration
 from eventide.model.watermark import bounded
 from eventide.model.window import sliding, tumbling
+from eventide.readable.harmless import cell
 from eventide.sources.files import files
 from eventide.tuning.plot import check_plot, write_plot
 from eventide.tuning.recommendation import Point, Tuning

@@ -12,10 +12,10 @@ import click
 
 from eventide import __version__
 from eventide.cli.faults import Refused, refuse_unwritable, retrying
-from eventide.cli.harmless import cell, harmless
 from eventide.cli.kept import as_plain
 from eventide.cli.loading import load
 from eventide.cli.tables import indented, screen, table
+from eventide.readable.harmless import cell, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from eventide.cli.harmless import cell, harmless
-from eventide.cli.spans import rough, since, to_seconds
 from eventide.cli.states import asked, at_work, headline, json_option, place_argument
 from eventide.cli.tables import indented, screen, table
+from eventide.readable.harmless import cell, harmless
+from eventide.readable.spans import rough, since, to_seconds
 
 if TYPE_CHECKING:
     from eventide.state.marks import Holder, Marks

@@ -9,11 +9,11 @@ import click
 from rich.console import Console
 
 from eventide.cli.faults import Refused, retrying
-from eventide.cli.harmless import harmless
 from eventide.cli.kept import as_plain
 from eventide.cli.loading import load
 from eventide.cli.tables import screen
 from eventide.model.time import show_duration, show_instant
+from eventide.readable.harmless import harmless
 
 if TYPE_CHECKING:
     from eventide.engine.why import Asking

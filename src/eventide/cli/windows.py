@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from eventide.cli.faults import Refused
-from eventide.cli.harmless import cell, harmless
-from eventide.cli.spans import size, to_seconds
 from eventide.cli.states import asked, at_work, headline, json_option, place_argument
 from eventide.cli.tables import indented, screen, table
 from eventide.model.time import show_duration
+from eventide.readable.harmless import cell, harmless
+from eventide.readable.spans import size, to_seconds
 
 if TYPE_CHECKING:
     from eventide.state.footprint import WindowsKept

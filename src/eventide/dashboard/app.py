@@ -78,6 +78,7 @@ def application(board: Board, token: str | None = None) -> Starlette:
         Route("/api/pipelines/{nth:int}/windows/{output:int}/{start}/{end}", _Asked(board).window),
         Route("/api/schemas", _Asked(board).subjects),
         Route("/api/schemas/{nth:int}", _Asked(board).change),
+        Route("/api/migrations/{nth:int}", _Asked(board).migration),
         Route("/events", _Asked(board).events),
         Route("/metrics", _Asked(board).metrics),
         Route("/healthz", _healthy),
@@ -139,6 +140,11 @@ class _Asked:
     async def change(self, request: Request) -> Response:
         schemas = self._board.schemas
         found = None if schemas is None else await run_in_threadpool(schemas.change, request.path_params["nth"])
+        return _nothing() if found is None else JSONResponse(found)
+
+    async def migration(self, request: Request) -> Response:
+        schemas = self._board.schemas
+        found = None if schemas is None else await run_in_threadpool(schemas.migration, request.path_params["nth"])
         return _nothing() if found is None else JSONResponse(found)
 
     async def events(self, request: Request) -> Response:

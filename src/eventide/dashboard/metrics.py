@@ -8,22 +8,33 @@ from typing import Any
 
 from eventide.dashboard.past import CAUSES, VERDICTS, known
 from eventide.served import Sample, metric
+from eventide.sinks.retry import failed_tries
 
 SECOND = 1_000_000
 Facts = list[dict[str, Any]]
+Metric = tuple[str, str, str, list[Sample]]
+"""Name, kind, what it is, samples."""
 
 
 def exposition(pipelines: Facts, now: float | None = None) -> str:
     """What was seen of pipelines, as `Watched.facts` says it."""
-    return "".join(_all(pipelines, time.time() if now is None else now))
+    return "".join(text for one in metrics(pipelines, time.time() if now is None else now) for text in in_text(one))
 
 
-def _all(pipelines: Facts, now: float) -> Iterator[str]:
-    for name, kind, told, samples in _metrics(pipelines, now):
-        yield from metric(f"eventide_{name}", kind, told, samples)
+def in_text(one: Metric) -> Iterator[str]:
+    """A metric in Prometheus's text format."""
+    name, kind, told, samples = one
+    yield from metric(f"eventide_{name}", kind, told, samples)
 
 
-def _metrics(facts: Facts, now: float) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def of_process(pipelines: list[str]) -> Metric:
+    """What this process knows of its runs and no state does."""
+    tries = "Tries that a sink did not take since this process began, of batches that are not committed too."
+    return "run_failed_tries_total", "counter", tries, [({"pipeline": name}, failed_tries.all) for name in pipelines]
+
+
+def metrics(facts: Facts, now: float) -> Iterator[Metric]:
+    """Every metric of pipelines; of none, the names and kinds alone."""
     named = [({"pipeline": one["pipeline"]}, one) for one in facts]
     yield "up", "gauge", "Whether a run is at work on the state.", [
         (who, float(one["running"] is not None and one["running"]["alive"])) for who, one in named
@@ -50,7 +61,7 @@ def _metrics(facts: Facts, now: float) -> Iterator[tuple[str, str, str, list[Sam
     yield from _of_batches(named)
 
 
-def _of_outputs(named: list[tuple[dict[str, str], dict[str, Any]]]) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def _of_outputs(named: list[tuple[dict[str, str], dict[str, Any]]]) -> Iterator[Metric]:
     each = [({**who, "output": output}, counts) for who, one in named for output, counts in sorted(one["outputs"].items())]
     yield "output_rows_total", "counter", "Rows by an output's verdict.", [
         ({**who, "verdict": verdict}, counts.get(f"rows_{verdict}", 0)) for who, counts in each for verdict in VERDICTS
@@ -63,9 +74,7 @@ def _of_outputs(named: list[tuple[dict[str, str], dict[str, Any]]]) -> Iterator[
     ]  # fmt: skip
 
 
-def _of_watermarks(
-    named: list[tuple[dict[str, str], dict[str, Any]]], now: float
-) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def _of_watermarks(named: list[tuple[dict[str, str], dict[str, Any]]], now: float) -> Iterator[Metric]:
     marked = [(who, one, known(one["watermark"])) for who, one in named]
     yield (
         "watermark_seconds",
@@ -94,7 +103,7 @@ def _of_watermarks(
     yield "source_idle_lanes", "gauge", "Lanes that nobody waits for.", [(who, source["idle"]) for who, source in sources]
 
 
-def _of_batches(named: list[tuple[dict[str, str], dict[str, Any]]]) -> Iterator[tuple[str, str, str, list[Sample]]]:
+def _of_batches(named: list[tuple[dict[str, str], dict[str, Any]]]) -> Iterator[Metric]:
     yield "stage_seconds", "gauge", "How long each stage of the newest batch took, up to the point that it is named after.", [
         ({**who, "stage": stage}, seconds) for who, one in named for stage, seconds in one["stages"].items()
     ]  # fmt: skip
@@ -119,4 +128,4 @@ def _of_batches(named: list[tuple[dict[str, str], dict[str, Any]]]) -> Iterator[
     yield "state_files", "gauge", "The files that it keeps.", [(who, kind["files"]) for who, kind in kept]
 
 
-__all__ = ["exposition"]
+__all__ = ["Metric", "exposition", "in_text", "metrics", "of_process"]

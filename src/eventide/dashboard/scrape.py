@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from eventide.dashboard.metrics import exposition
+from eventide.dashboard.metrics import exposition, in_text, of_process
 from eventide.dashboard.watched import Place, Watched
-from eventide.served import MEDIA, is_loopback, metric
-from eventide.sinks.retry import failed_tries
+from eventide.served import MEDIA, is_loopback
 
 HOST = "127.0.0.1"
 
@@ -42,11 +41,7 @@ class Scrape(ThreadingHTTPServer):
         with self.looking:
             self.watched.look()
             facts = [self.watched.facts] if self.watched.facts else []
-        who = {"pipeline": self.watched.place.name}
-        tries = "Tries that a sink did not take since this process began, of batches that are not committed too."
-        return exposition(facts) + "".join(
-            metric("eventide_run_failed_tries_total", "counter", tries, [(who, failed_tries.all)])
-        )
+        return exposition(facts) + "".join(in_text(of_process([self.watched.place.name])))
 
 
 class _Answer(BaseHTTPRequestHandler):

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
 from eventide.definition.pipeline import Pipeline
+from eventide.engine.board import Board
 from eventide.engine.feeds.feed import Sight
+from eventide.engine.following import Follower
 from eventide.engine.gate import TOLD
 from eventide.engine.report import BatchReport
 from eventide.engine.run import Run
+from eventide.engine.screen import Show, in_cell, in_notebook, interruptible, on_screen
 from eventide.engine.spark_compat import refuse_offset_format, refuse_without
 from eventide.engine.spark_session import SparkGone, is_gone, unchecked_session
 from eventide.engine.worker import prepared_workers
 from eventide.errors import DefinitionError, EventideError, beneath
 from eventide.model.time import show_instant
 from eventide.notebook import paragraph, shown, table
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks at a run that is watched."""
+
+SHORTEST_WAIT = 0.001
+"""Spark refuses to wait for no time at all."""
 
 
 class StoppedBeforeTheEnd(EventideError):
@@ -52,6 +64,7 @@ class Handle:
         drain: bool = False,
         interval: str = "1 second",
         on_progress: Callable[[BatchReport], None] | None = None,
+        follow: Sequence[Follower] = (),
     ) -> Handle:
         """Open everything, then start the query."""
         if pipeline.state is None:
@@ -66,7 +79,7 @@ class Handle:
         workers = prepared_workers(session)
         refuse_without(session, pipeline.sources)
         refuse_offset_format(session)
-        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers)
+        run = Run(pipeline, session, str(pipeline.state), on_progress=on_progress, workers=workers, followers=tuple(follow))
         run.open()
         try:
             if run.is_ending(drain):
@@ -75,7 +88,7 @@ class Handle:
             return cls(run, run.start(available_now=available_now, interval=interval), drain, seen)
         except BaseException as error:
             with beneath(error):
-                run.close()
+                run.close(error)
             raise
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -83,8 +96,8 @@ class Handle:
         try:
             if self.query is not None and not self._closed:
                 query = self.query
-                ended = query.awaitTermination(seconds) if seconds is not None else query.awaitTermination() or True  # type: ignore[arg-type]
-                if not ended:
+                span = None if seconds is None else max(seconds, SHORTEST_WAIT)
+                if not query.awaitTermination(span) and span is not None:  # type: ignore[arg-type]
                     return False
             with self._closing:
                 if self.drain and not self._closed and not self.run.gate.is_shut:
@@ -105,6 +118,37 @@ class Handle:
                 f"started (of {', '.join(unread)}). The end of the input was not reached: no window was closed for it, and the state is not "
                 "finished. Run it again: eventide run FILE --until-caught-up --drain."
             )
+
+    def watch(self, seconds: float | None = None) -> bool:
+        """Wait as `wait` does, and show meanwhile how it goes: W of each source, its lag, the lane that holds it, rows a second, late rows.
+
+        In a notebook that is a table below the cell, in a terminal lines that stay in their place, elsewhere a line a second at most; on
+        standard error. An interrupt (Ctrl-C, or the notebook's) ends the watching: the run goes on, and `stop()` ends it.
+        """
+        board = Board()
+        with interruptible():
+            if in_notebook():
+                with in_cell(lambda: self._html(board)) as show_again:
+
+                    def show(progress: BatchReport) -> None:
+                        board.take(progress)
+                        show_again()
+
+                    return self._watched(show, seconds)
+            with on_screen(Console(stderr=True), board) as say:
+                return self._watched(say, seconds)
+
+    def _watched(self, show: Show, seconds: float | None) -> bool:
+        until = None if seconds is None else time.monotonic() + seconds
+        said: BatchReport | None = None
+        while True:
+            left = LOOK_EVERY if until is None else min(LOOK_EVERY, max(0.0, until - time.monotonic()))
+            ended = self.wait(left)
+            if self.progress is not None and self.progress is not said:
+                said = self.progress
+                show(said)
+            if ended or (until is not None and time.monotonic() >= until):
+                return ended
 
     def stop(self) -> None:
         """Stop after the batch at work. What had killed it before is raised here."""
@@ -131,7 +175,7 @@ class Handle:
         """Close, and what is to be raised then: what killed the query, whatever goes wrong in closing."""
         cause = self._cause(error)
         with beneath(cause):
-            self._close()
+            self._close(cause)
         return cause
 
     def _cause(self, error: BaseException | None) -> BaseException:
@@ -145,11 +189,11 @@ class Handle:
             )
         return known
 
-    def _close(self) -> None:
+    def _close(self, fault: BaseException | None = None) -> None:
         with self._closing:
             if not self._closed:
                 self._closed = True
-                self.run.close()
+                self.run.close(fault)
 
     @property
     def watermark(self) -> int | None:
@@ -166,8 +210,19 @@ class Handle:
         """The verdicts of each output, so far."""
         return {name: dict(counts) for name, counts in self.run.ledger.outputs.items()}
 
+    @property
+    def progress(self) -> BatchReport | None:
+        """The account of the last committed batch, as `on_progress` is given it; None before the first."""
+        return self.run.progress
+
     def _repr_html_(self) -> str:
         """As notebooks show it: where W stands, and what became of the rows, as of the last committed batch."""
+        board = Board()
+        if self.progress is not None:
+            board.take(self.progress)
+        return self._html(board)
+
+    def _html(self, board: Board) -> str:
         ledger = self.run.ledger
         state = "ended" if self._closed or (self.query is not None and not self.query.isActive) else "at work"
         verdicts = ("rows_on_time", "rows_admitted", "rows_refused", "panes")
@@ -175,5 +230,6 @@ class Handle:
         return shown(
             self.run.pipeline.name,
             paragraph(f"{state}, batch {ledger.batch}, W {show_instant(self.watermark)}, {ledger.rows['in']:,} rows"),
+            board.html(),
             table(["output", "on time", "admitted", "refused", "results"], outputs),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from eventide.model.event import LaneId
 from eventide.model.frontier import slowest
 
 if TYPE_CHECKING:
-    from eventide.engine.batch.microbatch import BatchResult
     from eventide.engine.run import Run
 
 
@@ -28,6 +27,8 @@ class SourceProgress:
     """Rows, since the pipeline's first batch, that came after W had passed the end of their first window in the aggregation of the first output."""
     late_for: Mapping[str, int] = field(default_factory=dict)
     """The same by output, each by the windows that it reads."""
+    since: int | None = None
+    """The clock of the batch since which the holder is that lane."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,10 @@ class BatchReport:
         return None if self.watermark is None else max(0, self.clock - self.watermark)
 
 
-def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
-    """The account of a committed batch."""
-    ledger = result.ledger
+def report(run: Run, panes: Mapping[str, Sequence[str]]) -> BatchReport:
+    """The account of the batch that was committed last, which wrote these files of results."""
+    ledger, clock = run.ledger, run.last_clock
+    holds = {} if run.holds is None else run.holds.sources
     sources = []
     for feed in run.feeds:
         last = slowest({lane: standing for lane, standing in ledger.frontier.lanes.items() if lane[0] == feed.index})
@@ -64,9 +66,11 @@ def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
         seen = ledger.by_source.get(str(feed.index), Counter())
         held = [f"{feed.source.name}/{lane} ({why})" for (index, lane), why in sorted(run.held.items()) if index == feed.index]
         holder = ", ".join(held) if held else f"{feed.source.name}/{last[1]}" if last else None
+        hold = holds.get(feed.index)
+        since = hold.since if hold is not None and hold.lane == last else None
         late = {name: ledger.late_from(feed.index, ledger.reads.get(name, "")) for name in ledger.outputs}
         first = late[run.pipeline.outputs[0].name]
-        sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), first, late))
+        sources.append(SourceProgress(feed.source.name, mark, holder, seen.get("rows", 0), first, late, since))
     return BatchReport(
         ledger.batch,
         clock,
@@ -74,6 +78,6 @@ def report(run: Run, result: BatchResult, clock: int) -> BatchReport:
         min(run.held, default=slowest(ledger.frontier.lanes)),
         dict(ledger.rows),
         {name: dict(counts) for name, counts in ledger.outputs.items()},
-        {name: len(files) for name, files in result.panes.items()},
+        {name: len(files) for name, files in panes.items()},
         tuple(sources),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from eventide.engine.batch.deliver import Deliverer, Taken, pane_shapes
 from eventide.engine.batch.lane_task import LaneAccount
 from eventide.engine.batch.microbatch import BatchInput, BatchResult, Engine
 from eventide.engine.batch.read import BatchScan
-from eventide.engine.batch.rows import AUDIT, placed_rows
+from eventide.engine.batch.rows import placed_rows
 from eventide.engine.batch.runner import SparkRunner
 from eventide.engine.batch.tracing import Stages, Tracer
 from eventide.engine.bound import bound
@@ -28,6 +28,7 @@ from eventide.engine.changes import (
     refuse_older,
     refuse_unfinished,
 )
+from eventide.engine.cleaning import PEOPLES, spared
 from eventide.engine.feeds.feed import Sight
 from eventide.engine.feeds.frame import warn_of_batches
 from eventide.engine.feeds.joined import join_plan
@@ -36,8 +37,10 @@ from eventide.engine.feeds.observer import tell
 from eventide.engine.feeds.opened import open_feed
 from eventide.engine.feeds.projection import common_kinds
 from eventide.engine.feeds.union import places, union_of
+from eventide.engine.following import Follower, followed
 from eventide.engine.gate import Gate
 from eventide.engine.leftovers import clear_leftovers, clear_tries
+from eventide.engine.mending import prepare, refuse_other_generations
 from eventide.engine.report import BatchReport, report
 from eventide.engine.s3a import refuse_without_s3a, spark_address
 from eventide.engine.spark_notes import SparkNotes
@@ -59,7 +62,7 @@ from eventide.state.journal import Journal, JournalError
 from eventide.state.lease import Lease
 from eventide.state.ledger import Ledger
 from eventide.state.records import proven_files
-from eventide.state.retention import Retention, retire
+from eventide.state.retention import Retention, retention_of, retire
 from eventide.state.store import Store
 from eventide.state.trace import compact
 
@@ -91,6 +94,10 @@ class Run:
     query: StreamingQuery | None = None
     numbered: Callable[[dict[str, PaneShape]], int] | None = None
     """Gives a fresh state its generation, by the shapes of its outputs; without it, it is the next above all that stand."""
+    followers: Sequence[Follower] = ()
+    """Told of it, batch by batch."""
+    progress: BatchReport | None = field(default=None, init=False)
+    """The account of the last committed batch, an earlier run's too; None before the first."""
 
     def open(self) -> None:
         """Check everything that can be checked before the first row: lease, journal, definition, sources, targets."""
@@ -109,6 +116,7 @@ class Run:
 
     def _open(self) -> None:
         definition = self.pipeline
+        prepare(definition.sources)
         self.feeds = [open_feed(self.spark, i, s) for i, s in enumerate(definition.sources)]
         self.kinds = common_kinds(self.feeds, definition)
         stored, last = self.journal.definition(), self.journal.last()
@@ -123,6 +131,7 @@ class Run:
         self.definition, self.digest = facts, digest(facts)
         self._check_same(before.sources)
         self.generation = facts["generation"]
+        refuse_other_generations(definition.sources, self.generation)
         self.shape = self._shape(facts)
         diverts = tuple(definition.output(o.name).late.refused is not None for o in self.shape.outputs)
         self.engine = Engine(self.shape, self.kinds, diverts, self.store, SparkRunner(self.spark))
@@ -135,8 +144,9 @@ class Run:
         self.held: dict[LaneId, str] = {}
         self.retimed: dict[int, dict[str, int]] = {}
         self.holds = Holds.from_json((last or {}).get("holds"))
+        self.progress = None if last is None else report(self, {})
         self.tracer = Tracer(self.store, self.ledger)
-        self.retention = Retention.from_json((last or {}).get("kept"))
+        self.retention = retention_of(last, self.journal.files)
         self._settle_witnesses()
         self._defined, self._cleared = False, False
         if last is not None and last.get("drained"):
@@ -154,6 +164,8 @@ class Run:
             begun = self.journal.begun(self.ledger.batch + 1) is not None
             clear_tries(self.pipeline, self.store, self.generation, self.ledger, begun)
         note(__name__, "run opened", pipeline=definition.name, state=self.state, generation=self.generation, batch=before.batch)
+        for follower in self.followers:
+            follower.opened(self)
 
     def _among_generations(self, mine: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
         """What a definition says of the generations before it; asked before anything is opened for writing."""
@@ -256,8 +268,17 @@ class Run:
 
     def batch(self, frame: DataFrame | None, number: int, *, drain: bool = False) -> BatchResult:
         """One micro-batch from begin to commit."""
+        with followed(self, number) as told:
+            result = self._batch(frame, number, drain, Stages(told=told.stage))
+            self.progress = report(self, result.panes)
+            told.committed(self.progress)
+        if self.on_progress is not None:
+            self.on_progress(self.progress)
+        return result
+
+    def _batch(self, frame: DataFrame | None, number: int, drain: bool, stages: Stages) -> BatchResult:
         self.lease.check()
-        was, stages = self.ledger.rows["in"], Stages()
+        was = self.ledger.rows["in"]
         begun = self.journal.begun(number)
         beginning = self._begin(frame, number, drain, begun)
         self.hook(stages.end("begin"))
@@ -279,11 +300,11 @@ class Run:
         kept = self.retention.after(number, beginning.clock, self.pipeline.keeps_for)
         facts = {"clock": beginning.clock, "drained": beginning.drain, "holds": holds.to_json(), "kept": kept.to_json()}
         self.journal.commit(result.ledger, facts)
-        self.hook("commit")
+        self.hook(stages.end("commit"))
         self.ledger, self.last_clock, self.holds = result.ledger, beginning.clock, holds
         self._evict(result)
         self._retire(kept)
-        self.hook("evict")
+        self.hook(stages.end("evict"))
         self._clear_leftovers()
         self.journal.tidy(number)
         compact(self.store, self.ledger)
@@ -297,8 +318,6 @@ class Run:
             watermark=self.ledger.frontier.watermark,
             again=begun is not None,
         )
-        if self.on_progress is not None:
-            self.on_progress(report(self, result, beginning.clock))
         return result
 
     def _define(self) -> None:
@@ -386,12 +405,7 @@ class Run:
     def _retire(self, kept: Retention) -> None:
         """Remove what people had their time to read; not panes by which results are yet to be taken back, here or by a later generation."""
         if kept.removed > self.retention.removed:
-            ledger, sinks = self.ledger, {o.name: o.sink for o in self.pipeline.outputs if o.sink is not None}
-            coming = {
-                name for name in sinks if self.succession is not None and name not in {*ledger.settled, *ledger.joined_at}
-            }
-            spared = {name for name, sink in sinks.items() if not isinstance(sink, TableSink)} | coming
-            retire(self.store, kept.removed, ("dead", AUDIT), spared)
+            retire(self.store, kept.removed, PEOPLES, spared(self.pipeline, self.ledger, self.succession is not None))
         self.retention = kept
 
     def _clear_leftovers(self) -> None:
@@ -400,13 +414,15 @@ class Run:
             clear_leftovers(self.pipeline, self.store, self.generation, self.ledger)
             self._cleared, self.lease.alone = True, True
 
-    def close(self) -> None:
-        """Let go of sinks and of the state directory."""
+    def close(self, fault: BaseException | None = None) -> None:
+        """Let go of sinks and of the state directory; those who follow are told what killed the run, if something did."""
         note(__name__, "run closed", pipeline=self.pipeline.name, state=self.state)
         try:
             self.deliverer.close()
         finally:
             self.lease.release()
+            for follower in self.followers:
+                follower.closed(self, fault)
         if self.ledger.batch > self.resumed_at:
             keep_classes()
 

@@ -22,6 +22,7 @@ from eventide.sources.files import FileSource
 from eventide.sources.frame import FrameSource
 from eventide.sources.generated import GeneratedRows
 from eventide.sources.kafka import KafkaSource
+from eventide.sources.mended import MendedSource
 from eventide.storage.address import for_arrow, is_local
 from eventide.wording import words
 
@@ -174,6 +175,8 @@ RULES: dict[type, dict[str, Rule]] = {
     },
 }
 
+RULES[MendedSource] = RULES[FileSource]
+
 
 def settings_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """Every setting that can be compared, in the user's words, by the part that it is a setting of."""
@@ -215,7 +218,7 @@ def rule_of(part: str, kind: str, setting: str) -> Rule:
     return RULES[Pipeline if part == "pipeline" else Output][setting]
 
 
-_KINDS: dict[str, type[Source]] = {kind.__name__: kind for kind in (FileSource, KafkaSource, FrameSource)}
+_KINDS: dict[str, type[Source]] = {kind.__name__: kind for kind in (FileSource, KafkaSource, FrameSource, MendedSource)}
 
 
 def _said(part: object) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from eventide.definition.source import Source, ahead, idle, skew
 from eventide.errors import DefinitionError
@@ -30,6 +31,8 @@ class FileSource(Source):
     read: str
     on_bad_file: str = "dead_letter"
     """What becomes of a file that as a whole cannot be read: a dead letter, or the end of the run."""
+    mended: ClassVar[bool] = False
+    """Whether the directory is ours to make and to write into."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:

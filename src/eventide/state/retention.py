@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.errors import DefinitionError
 from eventide.state.state import State
 from eventide.state.store import Store
+from eventide.storage.files import RecordFiles
 
 STEPS = 50
 """Into so many steps the span is cut: a file goes at most a fiftieth of the span late."""
+BY_HAND = "removed"
 TABLES = ("panes", "late")
 """Tables with a directory for each output."""
 
@@ -51,18 +53,36 @@ class Retention:
 
 def retire(store: Store, upto: int, whole: Iterable[str], kept: Iterable[str]) -> None:
     """Remove the files of batches up to one from tables: of `whole` ones, and of each output's but the panes that somebody reads still."""
+    for directory in due(store, upto, whole, kept):
+        store.delete_directory(directory)
+
+
+def due(store: Store, upto: int, whole: Iterable[str], kept: Iterable[str]) -> Iterator[str]:
+    """The directories that `retire` removes."""
     spared = {f"panes/{name}" for name in kept}
     told = [f"{table}/{name}" for table in TABLES for name in store.directories(table)]
     for directory in (*whole, *(one for one in told if one not in spared)):
         for name in store.directories(directory):
             batch = name.removeprefix("batch=")
             if batch.isdigit() and int(batch) <= upto:
-                store.delete_directory(f"{directory}/{name}")
+                yield f"{directory}/{name}"
+
+
+def note_removal(files: RecordFiles, upto: int) -> None:
+    """Write down, before the first file goes, that files of batches up to one are removed by hand: no commit says so."""
+    files.create(f"{BY_HAND}/{upto:08d}.json", b"{}")
+
+
+def retention_of(last: dict[str, Any] | None, files: RecordFiles) -> Retention:
+    """As the newest commit notes it, and what was removed by hand since."""
+    noted = Retention.from_json((last or {}).get("kept"))
+    numbers = (name.removesuffix(".json") for name in files.names(BY_HAND))
+    return replace(noted, removed=max([noted.removed, *(int(number) for number in numbers if number.isdigit())]))
 
 
 def removed_upto(state: State) -> int:
     """The last batch whose files were removed; -1: none were."""
-    return Retention.from_json(state.last.get("kept")).removed
+    return retention_of(state.last, state.files).removed
 
 
 def refuse_removed(state: State, what: str) -> None:
@@ -70,9 +90,9 @@ def refuse_removed(state: State, what: str) -> None:
     upto = removed_upto(state)
     if upto >= 0:
         raise DefinitionError(
-            f"pipeline {state.name!r} keeps what it said only for a time (keep=…), and the files of batches up to {upto} were removed: {what} "
+            f"of what pipeline {state.name!r} said, the files of batches up to {upto} were removed (keep=…, or eventide state --clean): {what} "
             "would take their results for missing ones. Leave keep= away where it is wanted, or compare the sink itself."
         )
 
 
-__all__ = ["Retention", "refuse_removed", "removed_upto", "retire"]
+__all__ = ["Retention", "due", "note_removal", "refuse_removed", "removed_upto", "retention_of", "retire"]

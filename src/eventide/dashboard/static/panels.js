@@ -86,11 +86,29 @@ export async function drawSchemas(place, known) {
   const explain = async (nth) => {
     const change = await (await fetch(`/api/schemas/${nth}`)).json();
     const reasons = [["backward", "The new version cannot read rows of the old one"], ["forward", "The old version cannot read rows of the new one"]].filter(([way]) => change[way]?.length);
+    const readers = change.readers.map((one) => [name(one.client, 60), name(one.environment || "", 40), number(one.id), instant(one.last_seen * 1000), number(one.decoded)]);
     tell("What its newest version changed", [el("p", {}, name(change.subject, 200)), change.said ? el("p", {}, harmless(change.said, 400)) : null,
-      ...reasons.flatMap(([way, words]) => [el("h3", {}, words), el("ul", {}, change[way].map((reason) => el("li", {}, harmless(reason, 400))))]), change.text ? el("pre", {}, change.text) : null]);
+      ...reasons.flatMap(([way, words]) => [el("h3", {}, words), el("ul", {}, change[way].map((reason) => el("li", {}, harmless(reason, 400))))]), change.text ? el("pre", {}, change.text) : null,
+      el("h3", {}, "Who has decoded it"), readers.length ? rows(["client", "environment", "schema id", "last", "times"], readers, [2, 4]) : aside("No client has said that it did.")]);
   };
   const lines = answer.subjects.map((one, nth) => [el("button", { type: "button", class: "subject", onclick: () => explain(nth) }, name(one.subject, 60)), `${number(one.version)} of ${number(one.versions)}`, one.schemaType, one.compatibilityLevel, one.owner ? name(one.owner, 40) : el("span", { class: "dim" }, "nobody")]);
-  place.replaceChildren(rows(["subject", "version", "kind", "level", "owner"], lines), answer.more ? aside("There are more subjects than are listed.") : "");
+  const moving = answer.migrations.map((one, nth) => [el("button", { type: "button", class: "migration", onclick: () => explainMigration(nth) }, name(one.name, 60)), name(one.subject, 60), phase(one.phase), instant(one.entered_at * 1000)]);
+  place.replaceChildren(rows(["subject", "version", "kind", "level", "owner"], lines), answer.more ? aside("There are more subjects than are listed.") : "",
+    ...(moving.length ? [el("h3", {}, "Migrations"), rows(["migration", "of", "phase", "since"], moving)] : []));
+}
+
+const phase = (text) => harmless(text, 40).replaceAll("_", " ");
+const passed = (open) => el("span", { class: `badge ${open ? "good" : "bad"}` }, open ? "✓ open" : "✗ shut");
+
+async function explainMigration(nth) {
+  const one = await (await fetch(`/api/migrations/${nth}`)).json();
+  if (one.said) return tell("A migration", [el("p", {}, name(one.name, 200)), el("p", {}, harmless(one.said, 400))]);
+  const gates = [...one.gates, ...one.obstacles].map((gate) => [passed(gate.open), harmless(gate.gate, 60).replaceAll("_", " "), name(gate.found, 400), name(gate.remedy, 400)]);
+  const consumers = one.consumers.map((who) => [name(who.name, 60), name(who.environment || "", 40), name(who.owner || "", 40), harmless(who.shape, 20), el("span", { class: who.blocks ? "bad" : "" }, (who.blocks ? "✗ " : "") + phase(who.state)), name(who.why, 400), instant(who.last_seen === null ? null : who.last_seen * 1000)]);
+  tell("A migration", [el("p", {}, name(one.name, 200), ` of ${harmless(one.subject, 200)}: ${phase(one.phase)} since ${instant(one.entered_at * 1000)}` + (one.next ? `; next ${phase(one.next)}` : "; it is over")),
+    gates.length ? el("h3", {}, `Gates to ${phase(one.next || "the end")}`) : null, gates.length ? rows(["", "gate", "found", "what to do"], gates) : null,
+    el("h3", {}, "Consumers"), consumers.length ? rows(["consumer", "environment", "owner", "reads", "state", "why", "last seen"], consumers) : aside("None is known."), one.more ? aside("There are more consumers than are listed.") : null,
+    el("h3", {}, "Old and new shape"), el("p", {}, `${number(one.drift.checked)} events checked, ${number(one.drift.drifted)} of them disagree` + (one.drift.last_drift_at ? `, last at ${instant(one.drift.last_drift_at * 1000)}` : ""))]);
 }
 
 export function drawGaps(place, report) {

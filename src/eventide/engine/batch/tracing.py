@@ -31,15 +31,16 @@ class Stages:
     ('begin', 'scan', {'begin': 0.5, 'scan': 1.5})
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, told: Callable[[str], None] = lambda point: None) -> None:
         self.seconds: dict[str, float] = {}
-        self._clock = clock
+        self._clock, self._told = clock, told
         self._last = clock()
 
     def end(self, point: str) -> str:
         """A stage is over; gives the name of its end."""
         now = self._clock()
         self.seconds[point], self._last = round(now - self._last, 6), now
+        self._told(point)
         return point
 
 

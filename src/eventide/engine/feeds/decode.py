@@ -122,7 +122,9 @@ class Reading:
         named = chunk.with_columns(
             pl.from_epoch(pl.col(ARRIVAL), time_unit="us").dt.replace_time_zone("UTC").alias("arrival_time")
         )
-        said = named.select(pl.sql_expr(self.strategy.says).alias(CANDIDATE))
+        said = named.with_columns(
+            pl.sql_expr(self.strategy.says).alias(CANDIDATE)
+        )  # one for each row, also where it names no column
         if not can_be_time(said[CANDIDATE].dtype):
             raise DefinitionError(
                 f"source {self.name!r}: the watermark {self.strategy.says!r} is {said[CANDIDATE].dtype}, which says no time."

@@ -319,6 +319,8 @@ def refuse_missing(source: FileSource) -> None:
     if not is_local(source.path) or any(sign in source.path for sign in "*?[{"):
         return
     path = Path(local_path(source.path))
+    if source.mended and not path.exists():
+        return  # a run makes it when it opens
     if not path.exists():
         whence = "" if path.is_absolute() else f" ({source.path} from {Path.cwd()}, where the process was started)"
         raise SourceRefused(

@@ -1,0 +1,1 @@
+"""Runs told to other systems, in their own words: OpenTelemetry, OpenLineage."""
