@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -157,14 +158,14 @@ class Handle:
         return self.run.ledger.frontier.watermark
 
     @property
-    def rows(self) -> dict[str, int]:
-        """Where every row went, so far."""
-        return dict(self.run.ledger.rows)
+    def rows(self) -> Counter[str]:
+        """Where every row went, so far; what has not been counted yet is 0."""
+        return Counter(self.run.ledger.rows)
 
     @property
-    def outputs(self) -> dict[str, dict[str, int]]:
-        """The verdicts of each output, so far."""
-        return {name: dict(counts) for name, counts in self.run.ledger.outputs.items()}
+    def outputs(self) -> dict[str, Counter[str]]:
+        """The verdicts of each output, so far; one that no row has had is 0."""
+        return {name: Counter(counts) for name, counts in self.run.ledger.outputs.items()}
 
     def _repr_html_(self) -> str:
         """As notebooks show it: where W stands, and what became of the rows, as of the last committed batch."""
