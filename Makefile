@@ -4,7 +4,7 @@ SPARK  ?= 4.0.5
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-CODE   := $(wildcard src tests benchmarks examples)
+CODE   := $(wildcard src tests benchmarks examples docs)
 
 .PHONY: demo test lint types walls unit install clean help
 

@@ -16,9 +16,11 @@ import duckdb
 import plane
 import polars as pl
 
-from eventide.reconcile import reconcile
-from eventide.reconcile.report import EMITTED, LATE, REFERENCE, UNEXPLAINED, Report
+from eventide.reconcile import Report, reconcile
 from eventide.testing.broker import KafkaBroker
+
+WORDS = ("the stream says", "came too late for it", "unexplained", "the night's batch says")
+"""What each line of the report means to who reads the dashboard."""
 
 
 def main(directory: str = "demo/checkout_revenue") -> None:
@@ -70,16 +72,9 @@ def registry() -> Iterator[str]:
 
 def tell_gap(report: Report) -> None:
     """Line by line, from what the stream says to what the night's batch says, and what the corrected view says then."""
-    words = {
-        EMITTED: "the stream says",
-        LATE: "came too late for it",
-        UNEXPLAINED: "unexplained",
-        REFERENCE: "the night's batch says",
-    }
-    whole = report[REFERENCE].values["cents"]
-    print(f"the gap: the stream is {1 - report[EMITTED].values['cents'] / whole:.1%} below the batch")
-    for name, word in words.items():
-        line = report[name]
+    streamed, whole = (line.values["cents"] for line in (report["emitted"], report["reference"]))
+    print(f"the gap: the stream is {1 - streamed / whole:.1%} below the batch")
+    for word, line in zip(WORDS, report.lines, strict=True):
         print(f"  {word:<24}{line.rows:>7,} checkouts {dollars(line.values['cents']):>14}")
     with duckdb.connect("warehouse.duckdb", read_only=True) as base:
         minutes = base.sql("select count(*) from revenue_corrections").fetchall()[0][0]
