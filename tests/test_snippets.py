@@ -125,6 +125,17 @@ def test_the_lines_of_the_registrys_page_are_run(tmp_path: Path) -> None:
         running.stop()
 
 
+def test_from_nothing_to_a_pipeline_that_could_run_here(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operating.md").read_text().partition("## From nothing")[2].partition("\n## ")[0]
+    commands = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    assert commands[0] == "eventide init payments" and len(commands) == 4
+    program = "from eventide.cli.main import main; main()"
+    script = "\n".join(["set -e", f"eventide() {{ '{sys.executable}' -c '{program}' \"$@\"; }}", *commands])
+    said = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "✗" not in said.stdout and "ok: " in said.stdout
+
+
 @pytest.mark.parametrize("name", ["airflow_dag", "dagster_job"])
 def test_the_files_of_orchestrators_are_python_and_call_commands_that_there_are(name: str) -> None:
     from eventide.cli.main import main
