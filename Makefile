@@ -4,7 +4,7 @@ SPARK  ?= 4.0.5
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-CODE   := $(wildcard src tests benchmarks examples)
+CODE   := $(wildcard src tests benchmarks examples docs)
 
 .PHONY: demo test lint types walls unit install clean help
 
@@ -63,7 +63,7 @@ docs: $(STAMP)   ## the pages as a site, in artifacts/site; a link that leads no
 	$(BIN)/mkdocs build --strict
 
 # Long proofs. Each says its figures (-s); together they take some hours on two cores.
-SOAKS := soak-laws soak-cuts soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults soak-metrics soak-examples
+SOAKS := soak-laws soak-cuts soak-small soak-spark soak-crash soak-machine soak-cluster soak-stores soak-memory soak-signals soak-install soak-versions soak-sinks soak-feeds soak-faults soak-metrics soak-examples
 .PHONY: soak $(SOAKS)
 soak: $(SOAKS) ## every long proof, one after the other
 
@@ -74,8 +74,12 @@ soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each la
 	  tests/engine/test_stages_equal_oracle.py tests/engine/test_joins_equal_oracle.py
 	EVENTIDE_EXAMPLES=50 $(BIN)/pytest -m soak -s tests/engine/test_laws_of_whole_pipelines.py
 
-soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, without Spark
-	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py
+soak-cuts: $(STAMP)    ## the engine against the oracle over 1,400 random cuts, in unruly worlds and under changed definitions, without Spark
+	$(BIN)/pytest -m soak -s tests/engine/test_engine_equals_oracle.py tests/engine/test_aggregates_equal_oracle.py \
+	  tests/engine/test_unruly_world_equals_oracle.py tests/engine/test_changed_definitions_equal_oracle.py
+
+soak-small: $(STAMP)   ## every stream of one or two rows, every cut of it, every crash, against the oracle; EVENTIDE_SMALL=3 for longer ones
+	$(BIN)/pytest -m soak -s tests/engine/test_small_scope.py
 
 soak-spark: $(STAMP)   ## 200,000 rows on Spark in 1, 7, 50 and random batches; every transcript
 	EVENTIDE_ROWS=200000 $(BIN)/pytest -s tests/engine/test_cut_invariance_on_spark.py
@@ -95,11 +99,11 @@ soak-stores: $(STAMP)  ## state in an object store: a Spark process killed there
 	EVENTIDE_ROUNDS=400 $(BIN)/pytest -s tests/engine/test_lease.py
 	$(BIN)/pytest -m soak -s tests/engine/test_state_in_an_object_store.py tests/engine/test_object_store_on_spark.py
 
-soak-feeds: $(STAMP)   ## directories and topics to which everything happens, against the oracle: 1,000 without Spark, 200 on it
-	$(BIN)/pytest -m soak -s tests/engine/test_unruly_directory.py tests/engine/test_unruly_topic.py
+soak-feeds: $(STAMP)   ## directories and topics to which everything happens, against the oracle: 1,000 without Spark, 200 on it; a compacted topic
+	$(BIN)/pytest -m soak -s tests/engine/test_unruly_directory.py tests/engine/test_unruly_topic.py tests/sources/test_kafka_transactions.py
 
-soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows
-	$(BIN)/pytest -m soak -s tests/engine/test_memory.py
+soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows; a join whose million rows a side have one key
+	$(BIN)/pytest -m soak -s tests/engine/test_memory.py tests/engine/test_hot_join_key.py
 
 soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in a terminal and by SIGTERM
 	$(BIN)/pytest -m soak -s tests/cli/test_signals.py

@@ -1,4 +1,4 @@
-"""What the site takes from outside of docs/: examples with their pictures, results of benchmarks, alerts, and links that lead there."""
+"""What the site takes from outside of docs/: examples with their pictures, results of benchmarks, alerts, links that lead there, and what the code says of itself."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
+from reference import api, cli
 
 ROOT = Path(__file__).parents[1]
 TAKEN = ("examples", "benchmarks/results", "monitoring")
@@ -17,6 +18,8 @@ def on_files(files: Any, config: Any) -> Any:
     for path in sorted(path for place in TAKEN for path in ROOT.glob(f"{place}/**/*")):
         if path.is_file() and path.suffix in SHOWN:
             files.append(File.generated(config, str(path.relative_to(ROOT)), abs_src_path=str(path)))
+    for made in (api, cli):
+        files.append(File.generated(config, f"{made.__name__.replace('.', '/')}.md", content=made.page()))
     return files
 
 

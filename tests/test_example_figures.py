@@ -21,7 +21,7 @@ from eventide.lateness import bias
 from eventide.testing import Answers, answers
 from tests.test_examples import EXAMPLES, printed, shown
 
-OWN = ("data", "pipeline", "plane", "landing")
+OWN = ("data", "pipeline", "plane", "landing", "shop", "rollout")
 """What every example calls its modules."""
 
 
@@ -149,6 +149,78 @@ def test_the_readme_of_clicks_for_a_model_shows_what_the_oracle_says() -> None:
     assert shown("clicks_for_a_model") == lines
 
 
+def checkouts() -> tuple[ModuleType, Any, Any, list[dict[str, Any]]]:
+    """The data of the example, what makes its output, its stream as files, and its rows with what the pipeline makes of their price."""
+    with apart("checkout_revenue"):
+        data, revenue = importlib.import_module("data"), importlib.import_module("pipeline").revenue
+    columns = "checked_out_at timestamp, received_at timestamp, cents bigint"
+    waits = {"watermark": ev.bounded("60 seconds"), "event_time": "checked_out_at", "arrival": "received_at"}
+    rows = [
+        {"checked_out_at": moment(data, at), "received_at": moment(data, came), "cents": base + surge + tax}
+        for at, came, base, surge, tax in data.happenings()
+    ]
+    return data, revenue, ev.files("checkouts", "landing", schema=columns, **waits), rows
+
+
+def rollout_of(data: ModuleType) -> list[str]:
+    """What the change of the schema says, by what the shop sold in each phase."""
+    sold = {phase: len(data.received_in(phase)) for phase in data.PHASES}
+    assert sum(sold.values()) == len(data.happenings())
+    between = {
+        "expand": [
+            "without fare_cents? This schema drops fare_cents, the old shape of migration 'pricing', which is in expand."
+        ],
+        "dual_write": [f"both shapes: {sold['dual_write']:,} agree, 0 differ"],
+        "migrate": [
+            "may fare_cents go? no: 1 of 2 consumers block: dashboard (reads the old shape)",
+            "dashboard now selects pricing.base; may it go? yes",
+        ],
+    }
+    lines = ["fare_cents becomes pricing, while the pipeline runs"]
+    for phase, n in sold.items():
+        lines.append(f"  {phase:<12}{n:>6,} checkouts with {' and '.join(data.SHAPES[phase])}")
+        lines += [f"{'':14}{text}" for text in between.get(phase, [])]
+    return lines
+
+
+def test_the_readme_of_checkout_revenue_shows_what_the_oracle_says() -> None:
+    data, revenue, source, rows = checkouts()
+    said = answers(ev.Pipeline("checkout_revenue", revenue(source)), rows)
+    table, late, counts = said.table("revenue"), said.late("revenue"), said.counts("revenue")
+    streamed, tail, whole = (sum(row["cents"] for row in some) for some in (table, late, rows))
+    assert streamed + tail == whole and f"{tail / whole:.1%}" == "1.6%"
+    corrected = {row["checked_out_at"].replace(second=0, microsecond=0) for row in late}
+
+    def line(word: str, n: int, cents: int) -> str:
+        dollars = f"${cents / 100:,.2f}"
+        return f"  {word:<24}{n:>7,} checkouts {dollars:>14}"
+
+    lines = [
+        *rollout_of(data),
+        f"{len(rows):,} checkouts in, 0 of them unreadable, all accounted for",
+        f"  revenue    {counts['on_time']:,} on time + {counts['admitted']:,} admitted late + {counts['refused']:,} kept in late",
+        f"the gap: the stream is {tail / whole:.1%} below the batch",
+        line("the stream says", sum(row["n"] for row in table), streamed),
+        line("came too late for it", len(late), tail),
+        line("unexplained", 0, 0),
+        line("the night's batch says", len(rows), whole),
+        f"closed: {len(corrected)} minutes have a correction beside them",
+        line("revenue_corrected says", len(rows), whole),
+    ]
+    assert shown("checkout_revenue") == lines
+
+
+def test_four_hours_would_lose_no_checkout_and_keep_the_minutes_that_the_readme_says() -> None:
+    readme = (EXAMPLES / "checkout_revenue" / "README.md").read_text()
+    assert "four hours would let every checkout in, and keep 241 minutes instead of 61" in readme
+    _, revenue, source, rows = checkouts()
+    with pytest.warns(ev.LossWarning, match="keeps 61 times the state"):
+        minutes = revenue(source).aggregation
+    with pytest.warns(ev.LossWarning, match="keeps 241 times the state"):
+        patient = minutes.to("revenue", late=ev.accumulate("4 hours"))
+    assert "refused" not in answers(ev.Pipeline("checkout_revenue", patient), rows).counts("revenue")
+
+
 def flights_said(days: int) -> list[str]:
     """What the example should print of so many days."""
     data, pipeline = parts("flights")
@@ -173,7 +245,7 @@ def flights_said(days: int) -> list[str]:
 
 RUN = [
     "conjunction_alerts",
-    *(pytest.param(name, marks=pytest.mark.soak) for name in ("diwali_night", "clicks_for_a_model")),
+    *(pytest.param(name, marks=pytest.mark.soak) for name in ("diwali_night", "clicks_for_a_model", "checkout_revenue")),
     pytest.param("flights", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
 ]
 """One in every test run, all of them by `make soak-examples`: each starts a Spark of its own, in a directory of its own."""

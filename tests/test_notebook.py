@@ -14,6 +14,7 @@ from eventide.engine.run import Run
 from eventide.lateness.measured import Lateness
 from eventide.lateness.witness import SCHEMA
 from eventide.model.window import Sliding
+from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.testing.recipes import SECOND, delayed_stream
 from tests.cli.stated import defined, ran
@@ -56,6 +57,14 @@ def test_a_handle_is_shown_with_what_became_of_its_rows(tmp_path: Path) -> None:
     for verdict in ("rows_on_time", "rows_admitted", "panes"):
         assert f" {counts[verdict]} " in shown.said
     assert "script" not in shown.found
+
+
+def test_a_run_that_has_committed_nothing_has_read_no_row(tmp_path: Path) -> None:
+    run = Run(load(str(defined(tmp_path))), Here(), str(tmp_path / "state"))  # type: ignore[arg-type]
+    run.ledger = Ledger()
+    run.ledger.seat(["patient"])
+    handle = Handle(run, None)
+    assert handle.rows["in"] == handle.rows["dead"] == 0 and handle.outputs["patient"]["rows_on_time"] == 0
 
 
 def test_lateness_is_shown_by_source(tmp_path: Path) -> None:

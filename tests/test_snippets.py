@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import runpy
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 
 import eventide as ev
+from tests.registry.conftest import InThread
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -65,6 +68,72 @@ def test_the_migrated_job_is_a_pipeline_that_says_what_it_does() -> None:
     made: dict[str, Any] = {}
     exec(compile(snippets("from-withwatermark.md")[1], "from-withwatermark.md", "exec"), made)
     assert "tumbling 1 minute by bank" in made["pipeline"].explain()
+
+
+def source(name: str, columns: str) -> Any:
+    return ev.files(name, f"{name}/", schema=f"at timestamp, {columns}", event_time="at", watermark=ev.bounded("30 seconds"))
+
+
+def test_the_definitions_of_the_guide_can_be_written_as_they_stand() -> None:
+    made: dict[str, Any] = {
+        "ev": ev,
+        "passes": source("passes", "object string, metres double"),
+        "sensors": source("sensors", "sensor string, object string, metres double").dedupe("object", within="1 minute"),
+        "orders": source("orders", "order_id string, rupees bigint"),
+        "payments": source("payments", "order_id string, bank string"),
+        "bids": source("bids", "item string, city string, price bigint"),
+    }
+    found = snippets("guide.md")
+    assert len(found) == 4
+    for snippet in found:
+        exec(compile(snippet, "guide.md", "exec"), made)
+    assert [made[name].window.size for name in ("per_minute", "busiest")] == [60_000_000, 3_600_000_000]
+    assert made["paid"].how == "left" and made["alerts"].view.steps
+
+
+def test_the_sources_and_sinks_of_their_pages_can_be_written_as_they_stand() -> None:
+    import pyarrow as pa
+
+    from eventide import sinks
+
+    acme = ModuleType("acme")
+    panes = [{"window_id": "1", "op": "+I", "sequence": 0, "generation": 0, "n": 3}]
+    messages = [SimpleNamespace(value=lambda body=body: json.dumps(body)) for body in panes]
+    made: dict[str, Any] = {"ev": ev, "sinks": sinks, "consumer": messages}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "acme", acme)
+        for page, number in (("sources.md", 1), ("sinks.md", 5)):
+            found = snippets(page)
+            assert len(found) == number
+            for snippet in found:
+                exec(compile(snippet, page, "exec"), made)
+    assert made["Acme"]().type_of(pa.list_(pa.int64())) == "VARIANT"
+    assert [row["n"] for row in made["table"]] == [3]
+
+
+def test_the_lines_of_the_registrys_page_are_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "registry.md").read_text().partition("## From Python")[2].partition("\n## ")[0]
+    lines = "\n".join(line[4:] for line in page.splitlines() if line.startswith("    "))
+    running = InThread(f"sqlite:///{tmp_path}/registry.db")
+    text = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
+    try:
+        made: dict[str, Any] = {"schema_text": text, "my_schema_text": text}
+        assert "http://127.0.0.1:8081" in lines
+        exec(compile(lines.replace("http://127.0.0.1:8081", running.url), "registry.md", "exec"), made)
+        assert made["record"] == {"id": "a-1"} and made["client"].report_usage("prod") == 0
+    finally:
+        running.stop()
+
+
+def test_from_nothing_to_a_pipeline_that_could_run_here(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operating.md").read_text().partition("## From nothing")[2].partition("\n## ")[0]
+    commands = [line[4:] for line in page.splitlines() if line.startswith("    ")]
+    assert commands[0] == "eventide init payments" and len(commands) == 4
+    program = "from eventide.cli.main import main; main()"
+    script = "\n".join(["set -e", f"eventide() {{ '{sys.executable}' -c '{program}' \"$@\"; }}", *commands])
+    said = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "✗" not in said.stdout and "ok: " in said.stdout
 
 
 @pytest.mark.parametrize("name", ["airflow_dag", "dagster_job"])

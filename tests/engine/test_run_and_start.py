@@ -95,3 +95,23 @@ def test_to_catch_up_with_nothing_new_changes_nothing_and_goes_on(spark: Any, tm
     for _ in range(3):
         assert made.run(spark).rows["in"] == 2
         assert table(tmp_path) == [("a", 1)]
+
+
+def test_relative_paths_lead_from_where_the_run_was_started_and_not_from_where_sparks_process_stands(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's JVM and its workers stay where they were begun; a notebook or a test moves on."""
+    monkeypatch.chdir(tmp_path)
+    name = uuid.uuid4().hex
+    Path(name, "in").mkdir(parents=True)
+    times = pl.Series([(BASE + 10 * turn) * 1_000_000 for turn in range(3)]).cast(pl.Datetime("us", "UTC"))
+    pl.DataFrame({"at": times, "bank": ["a"] * 3, "paise": [1, 2, 4]}).write_parquet(f"{name}/in/0.parquet")
+    source = ev.files("rows", f"{name}/in", event_time="at", watermark=ev.ascending())
+    tens = source.window(ev.tumbling("10 seconds"), by="bank").agg(total=ev.sum("paise"))
+    output = tens.to("totals", ev.sqlite(f"{name}/out.db"), late=ev.drop())
+    made = ev.Pipeline("relative", output, state=f"{name}/state", archive=f"{name}/archive")
+    assert made.run(spark, drain=True).rows["in"] == 3
+    assert [total for _, total in table(tmp_path / name)] == [1, 2, 4]
+    assert sorted(path.name for path in Path(name, "state").iterdir()) >= ["checkpoint", "data", "journal", "lease"]
+    assert len(list(Path(name).glob("archive/**/*.parquet"))) == 1
+    assert made.archived(spark).count() == 3

@@ -29,7 +29,13 @@ from eventide.storage.address import is_local, local_path
 @click.option(
     "--identity", help="Columns that make a row the same in an outside table, as in txn_id; splits the gap row by row."
 )
-@click.option("--by", default="window", show_default=True, type=click.Choice(["window", "minute", "hour", "day"]))
+@click.option(
+    "--by",
+    default="window",
+    show_default=True,
+    type=click.Choice(["window", "minute", "hour", "day"]),
+    help="One correction for each window, or sums for each longer span, in a table of their own.",
+)
 @click.option("--since", help="Only windows from this day on (ISO 8601 with zone).")
 @click.option("--until", help="Only windows up to this day.")
 @click.option("--json", "json_to", type=click.Path(), help="Write the report as JSON to this file.")

@@ -97,7 +97,9 @@ def serve(
 @registry.command()
 @click.argument("name")
 @click.option("--file", "path", type=click.Path(path_type=Path), required=True, help="The accounts file to write.")
-@click.option("--role", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True)
+@click.option(
+    "--role", type=click.Choice(["read", "write", "admin"]), default="read", show_default=True, help="What it may do with them."
+)
 @click.option("--prefix", multiple=True, help="The subjects it is for; all of them if left out. May be repeated.")
 @click.option("--password", help="The secret; a new random one if left out.")
 def account(name: str, path: Path, role: str, prefix: tuple[str, ...], password: str | None) -> None:

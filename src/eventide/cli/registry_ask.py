@@ -71,8 +71,13 @@ def _named(context: click.Context, parameter: click.Parameter, subject: str) -> 
 _SUBJECT = click.argument("subject", callback=_named)
 _SCHEMA = click.argument("schema", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 _KIND = click.option(
-    "--type", "kind", type=click.Choice(["AVRO", "JSON", "PROTOBUF"]), default="AVRO", show_default=True
-)  # fmt: skip
+    "--type",
+    "kind",
+    type=click.Choice(["AVRO", "JSON", "PROTOBUF"]),
+    default="AVRO",
+    show_default=True,
+    help="The language that the schema is written in.",
+)
 _REFERENCES = click.option(
     "--reference",
     "references",
@@ -198,7 +203,7 @@ def diff(subject: str, old: str, new: str, other: str | None, url: str, token: s
 @click.option("--who", help="Only what this account did.")
 @click.option("--action", help="Only this kind of change, e.g. register.")
 @click.option("--after", type=click.IntRange(min=0), default=0, help="Only what came after this sequence number.")
-@click.option("--limit", type=click.IntRange(1, _PAGE), default=1000, show_default=True)
+@click.option("--limit", type=click.IntRange(1, _PAGE), default=1000, show_default=True, help="At most so many lines.")
 @click.option("--verify", is_flag=True, help="Check the chain of the whole log instead: is any line changed or gone?")
 @click.option("--expect", metavar="SEQ:HASH", help="With --verify: an end of the log that was noted down earlier.")
 @URL
@@ -270,10 +275,10 @@ def _lines(url: str, token: str | None) -> Iterator[dict[str, Any]]:
 @click.command()
 @click.option("--set", "prefix", help="Name the owner of the subjects that begin with this.")
 @click.option("--remove", help="Take the owner of this prefix away.")
-@click.option("--team", default="")
-@click.option("--domain", default="")
-@click.option("--contact", default="")
-@click.option("--on-call", default="")
+@click.option("--team", default="", help="Who owns them.")
+@click.option("--domain", default="", help="What part of the business they belong to.")
+@click.option("--contact", default="", help="Where to ask.")
+@click.option("--on-call", default="", help="Whom to wake.")
 @URL
 @TOKEN
 @AS_JSON

@@ -40,10 +40,15 @@ class Pipeline:
     name: str
     outputs: tuple[Output, ...]
     state: str | None = None
+    """The directory of all that a run remembers; without one it can be tested, and not run."""
     when_all_idle: str = "hold"
+    """What W does while every lane is idle: "hold", or "advance" with the clock."""
     buckets: int | None = None
+    """Into how many parts the keys are shared out; None: one for each core that Spark has, 64 at most."""
     generation: int = 0
+    """Its results outrank those of every earlier one; a fresh state takes one above all that it finds."""
     dead_letter_sink: Sink | None = field(default=None, repr=False)
+    """Where dead letters go beside the state; a pipeline is given it as `dead_letters`."""
     archive: str | None = None
     """A directory that keeps every event as it arrived."""
     archive_format: str = "parquet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -201,14 +202,14 @@ class Handle:
         return self.run.ledger.frontier.watermark
 
     @property
-    def rows(self) -> dict[str, int]:
-        """Where every row went, so far."""
-        return dict(self.run.ledger.rows)
+    def rows(self) -> Counter[str]:
+        """Where every row went, so far; what has not been counted yet is 0."""
+        return Counter(self.run.ledger.rows)
 
     @property
-    def outputs(self) -> dict[str, dict[str, int]]:
-        """The verdicts of each output, so far."""
-        return {name: dict(counts) for name, counts in self.run.ledger.outputs.items()}
+    def outputs(self) -> dict[str, Counter[str]]:
+        """The verdicts of each output, so far; one that no row has had is 0."""
+        return {name: Counter(counts) for name, counts in self.run.ledger.outputs.items()}
 
     @property
     def progress(self) -> BatchReport | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eventide.engine.java import SparkUnavailable
 from eventide.engine.spark_compat import Java, connector, is_class
-from eventide.storage.address import scheme_of
+from eventide.storage.address import from_here, scheme_of
 from eventide.storage.objects import s3_endpoint
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ WHOLE_OR_NOT = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpoin
 
 
 def spark_address(spark: SparkSession, address: str) -> str:
-    """An address as this session reaches it: s3 is s3a, unless the session has a file system of that name (EMR's has)."""
+    """An address as this session reaches it, wherever its JVM stands: s3 is s3a, unless the session has a file system of that name (EMR's has)."""
     if scheme_of(address) != "s3" or spark._jsc.hadoopConfiguration().get("fs.s3.impl") is not None:
-        return address
+        return from_here(address)
     return f"s3a://{address.partition('://')[2]}"
 
 

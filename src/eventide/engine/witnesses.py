@@ -17,6 +17,7 @@ from eventide.state.archive import ArchiveWriter
 from eventide.state.archive_log import publish
 from eventide.state.ledger import Ledger
 from eventide.state.store import Store
+from eventide.storage.address import from_here
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def witnesses_of(pipeline: Pipeline, store: Store, generation: int, window: Wind
     if pipeline.archive is None and pipeline.measure is None and not audits:
         return None
     names = tuple(source.name for source in pipeline.sources)
-    return RunWitnesses(store, window, names, pipeline.archive, pipeline.measure, generation, audits)
+    archive = None if pipeline.archive is None else from_here(pipeline.archive)
+    return RunWitnesses(store, window, names, archive, pipeline.measure, generation, audits)
 
 
 def settle(pipeline: Pipeline, store: Store, generation: int, ledger: Ledger, written: list[str] | None) -> None:

@@ -10,6 +10,7 @@ from eventide.model.time import Duration
 from eventide.model.watermark import Strategy
 from eventide.redaction import without_secrets
 from eventide.sources.frame import FrameSource
+from eventide.storage.address import from_here
 
 
 @without_secrets
@@ -25,7 +26,7 @@ class DeltaRows:
         reader = spark.readStream.format("delta")
         if self.files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", str(self.files_per_batch))
-        return reader.load(self.path)
+        return reader.load(from_here(self.path))
 
 
 def delta_table(

@@ -27,6 +27,7 @@ from eventide.sinks.shape import aside, named_aside
 from eventide.state.ledger import Ledger
 from eventide.state.state import State
 from eventide.state.store import LONGEST, attempted
+from eventide.storage.address import from_here
 from eventide.storage.opened import data_files
 
 NAME = re.compile(r"g(\d+)-b(\d{12})-s(\d+)-([^/]*)-(\d{6})(?:@([0-9a-f]+))?\.parquet$")
@@ -131,6 +132,7 @@ def archived_files(pipeline: Pipeline, upto: Ledger | None = None) -> list[Archi
 
 def files_of(root: str, generation: int, ledger: Ledger) -> list[ArchivedFile]:
     """The files of one generation's committed batches, lane by lane in order."""
+    root = from_here(root)  # workers open them, and Spark
     return by_name(root, _listed(root), generation, ledger)
 
 

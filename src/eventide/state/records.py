@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventide.errors import StoreError
 from eventide.state.journal import LocalFiles
-from eventide.storage.address import OBJECT_STORES, scheme_of
+from eventide.storage.address import OBJECT_STORES, from_here, scheme_of
 from eventide.storage.files import RecordFiles, hadoop_files, prove
 from eventide.storage.objects import ObjectFiles
 
@@ -16,7 +16,7 @@ def record_files(root: str) -> RecordFiles:
     """The records of a state directory."""
     scheme = scheme_of(root)
     if not scheme:
-        return LocalFiles(root)
+        return LocalFiles(from_here(root))
     if scheme in OBJECT_STORES:
         return ObjectFiles(root)
     if scheme not in HADOOP:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from eventide.errors import StoreError
 from eventide.model.event import LaneId
 from eventide.sinks.chunks import narrowed
+from eventide.storage.address import from_here
 from eventide.storage.opened import data_files
 
 LONGEST = 150
@@ -81,9 +82,9 @@ class Store:
     """
 
     def __init__(self, root: str, attempt: str = "") -> None:
-        self.root = root
+        self.root = from_here(root)
         self.attempt = attempt
-        self._files = data_files(root)
+        self._files = data_files(self.root)
 
     def __reduce__(self) -> tuple[type[Store], tuple[str, str]]:
         return (Store, (self.root, self.attempt))
