@@ -181,6 +181,7 @@ def test_a_notebook_shows_one_table_that_follows(tmp_path: Path, cell: Cell, cap
     first, last = cell.said[0], cell.said[-1]
     assert "no batch so far" in first and "at work" in first
     assert "&lt;script&gt;" in last and "<script>" not in last and "5 rows" in last
+    assert "ended" in last
     assert capsys.readouterr() == ("", "")
 
 

@@ -135,7 +135,10 @@ class Handle:
                         board.take(progress)
                         show_again()
 
-                    return self._watched(show, seconds)
+                    try:
+                        return self._watched(show, seconds)
+                    finally:  # whether it is at work still
+                        show_again()
             with on_screen(Console(stderr=True), board) as say:
                 return self._watched(say, seconds)
 

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
 from eventide.definition.pipeline import Pipeline
 from eventide.definition.source import Source
@@ -75,7 +74,7 @@ class Mending:
     files: tuple[str, ...] = ()
 
 
-Mend = Callable[[Letter], Mapping[str, Any] | None]
+Mend = Callable[[Letter], Mapping[str, object] | None]
 
 
 def mend(pipeline: Pipeline, change: Mend, into: str) -> Mending:
