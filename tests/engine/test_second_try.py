@@ -7,6 +7,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,43 @@ def test_rows_of_files_that_come_through_spark_are_told_apart_too(tmp_path: Path
 
     told = [content(1, 2), content(1, 2), content(2, 1)]
     assert (told[0] == told[1] != told[2]) if of_files else told == ["", "", ""]
+
+
+class Mapped(Ledgered):
+    """Its rows go through a function, of which nobody can tell whether it is still the same."""
+
+    breaks = False
+
+    def pipeline(self, **more: Any) -> ev.Pipeline:
+        pipe = super().pipeline(**more)
+        (source,), breaks = pipe.sources, self.breaks
+
+        def change(rows: pl.DataFrame) -> pl.DataFrame:
+            broken = pl.lit(breaks) & (pl.col("paise") == 2)
+            return rows.with_columns(pl.when(~broken).then(pl.col("ts")).alias("ts"))
+
+        changed = source.map(change)
+        outputs = [
+            replace(o, aggregation=o.aggregation.on(replace(o.aggregation.stream, sources=(changed,)))) for o in pipe.outputs
+        ]
+        return ev.Pipeline("bad", *outputs, state=pipe.state, buckets=1)
+
+
+def test_a_function_that_makes_other_dead_letters_on_the_second_try_stops_the_run_in_words(tmp_path: Path) -> None:
+    feeding = begun(Mapped(tmp_path))
+    delivered = feeding.table("totals"), feeding.table("deltas")
+    feeding.breaks = True
+    feeding.open(feeding.pipeline())
+    with pytest.raises(
+        JournalError, match=r"batch 0 .*had 2 rows of lane 'a', 0 of them.*now it has 2, 1 of them.*--start-over"
+    ):
+        feeding.again("a")
+    assert (feeding.table("totals"), feeding.table("deltas")) == delivered
+    feeding.run.close()
+    feeding.breaks = False
+    feeding.open(feeding.pipeline())
+    feeding.again("a")
+    assert feeding.rows()["in"] == 2
 
 
 def test_a_changed_definition_waits_until_the_batch_that_was_being_delivered_is_done(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ class OnSpark(Unruly):
     def session(self) -> Any:
         return self.spark
 
+    def refuse_other_rows(self) -> None:
+        """Seen without Spark: here it would cost a query each time."""
+
     def batch(self) -> None:
         catch_up(self.run)
 

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 from collections import Counter
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 from crash_driver import Here, Listed, note
 from feeding import KINDS, at
 from killing import Killed, killed_at
@@ -243,8 +245,27 @@ class Unruly:
             self.run.lease.release()
             self.happen(self.begun_with(self.run.ledger.batch + 1))
             self.open()
+            self.refuse_other_rows()
         self.run.hook = lambda point: None
         self.batch()
+
+    def refuse_other_rows(self) -> None:
+        """A file that the next batch was begun with is replaced by one of its size: the batch is not run again until it is back."""
+        begun = self.begun_with(self.run.ledger.batch + 1)
+        path = self.rng.choice(sorted(begun)) if begun else None
+        if path is None or self.world.form != "parquet":
+            return
+        body, times = path.read_bytes(), path.stat()
+        pl.read_parquet(path).with_columns(pl.col("paise") + 1).write_parquet(path)
+        if path.stat().st_size == len(body):
+            TOTALS["replaced"] += 1
+            os.utime(path, (times.st_atime, times.st_mtime + 1))
+            with pytest.raises(Exception, match=f"{re.escape(str(path))} .*of the same size, has been replaced"):
+                self.batch()
+            self.run.close()
+            self.open()
+        path.write_bytes(body)
+        os.utime(path, (times.st_atime, times.st_mtime))
 
     def check(self) -> None:
         run, world = self.run, self.world

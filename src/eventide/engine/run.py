@@ -367,20 +367,22 @@ class Run:
         if frame is None:
             return [], beginning
         accounts, landed = self.scan(frame, number, beginning.clock, self.ledger, beginning.landed)
-        contents = {account.lane: account.content for account in accounts if account.content}
-        return accounts, self._as_read(number, beginning, landed, contents, again)
+        return accounts, self._as_read(number, beginning, landed, accounts, again)
 
     def _as_read(
-        self, number: int, beginning: Beginning, landed: dict[int, list[LandedFile]], contents: dict[LaneId, str], again: bool
+        self, number: int, beginning: Beginning, landed: dict[int, list[LandedFile]], accounts: list[LaneAccount], again: bool
     ) -> Beginning:
         """What files hold, and which are dead letters, decides the batch as well: known once they were read, written down before anybody hears of it."""
+        contents = {account.lane: account.content for account in accounts if account.content}
+        counts = {account.lane: (account.counts.get("in", 0), account.counts.get("dead", 0)) for account in accounts}
         if again:
             beginning.check_faults(number, landed)
             beginning.check_contents(number, self.retimed, contents)
+            beginning.check_counts(number, counts)
             return beginning
         for feed in self.feeds:
             feed.refuse_bad(landed.get(feed.index, []))
-        return replace(beginning, landed=landed, contents=contents)
+        return replace(beginning, landed=landed, contents=contents, counts=counts)
 
     def _settle_witnesses(self, written: list[str] | None = None) -> None:
         if self.shape.witnesses is not None:

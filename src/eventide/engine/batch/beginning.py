@@ -42,6 +42,8 @@ class Beginning:
     """Lanes that are not at their end, and the time up to which all that could be seen of them was read."""
     contents: dict[LaneId, str] = field(default_factory=dict)
     """What was read of each lane of files; see `Content`."""
+    counts: dict[LaneId, tuple[int, int]] | None = None
+    """Of each lane the rows that were read, and how many of them were dead letters; None: it was not noted."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -60,6 +62,7 @@ class Beginning:
             "drain": self.drain,
             "read_to": sorted([*lane, to] for lane, to in self.read_to.items()),
             "contents": sorted([*lane, text] for lane, text in self.contents.items()),
+            "counts": None if self.counts is None else sorted([*lane, *counts] for lane, counts in self.counts.items()),
         }
 
     @classmethod
@@ -78,6 +81,7 @@ class Beginning:
             raw["drain"],
             {(source, lane): to for source, lane, to in raw["read_to"]},
             {(source, lane): text for source, lane, text in raw.get("contents", ())},
+            None if raw.get("counts") is None else {(source, lane): (rows, dead) for source, lane, rows, dead in raw["counts"]},
         )
 
     def check_again(self, number: int, definition: str, offsets: list[Any], landed: dict[int, list[LandedFile]]) -> None:
@@ -128,6 +132,19 @@ class Beginning:
                     f"batch {number} was being delivered when its run ended. Since then {files}, of the same size, has been replaced, and other rows "
                     "are read now. Run again, the batch would not be the one that sinks have parts of: what they show would stand for rows that "
                     "are gone. Put the file back as it was, or start over with a new generation: eventide run FILE --start-over."
+                )
+
+    def check_counts(self, number: int, counts: Mapping[LaneId, tuple[int, int]]) -> None:
+        """Stop where other rows come, or other dead letters: by a function that was changed, a schema that came or went, records that are gone."""
+        was = counts if self.counts is None else self.counts
+        for lane in sorted({*was, *counts}):
+            (rows, dead), (rows_now, dead_now) = was.get(lane, (0, 0)), counts.get(lane, (0, 0))
+            if (rows, dead) != (rows_now, dead_now):
+                raise JournalError(
+                    f"batch {number} was being delivered when its run ended, and had {rows:,} rows of lane {lane[1]!r}, {dead:,} of them dead letters; "
+                    f"now it has {rows_now:,}, {dead_now:,} of them dead letters. A transform or a map was changed since, a registry answers otherwise, "
+                    "or records are gone (compaction). Run again, the batch would not be the one that sinks have parts of. Nothing was delivered. Put "
+                    "back what has changed and run again, or start over with a new generation: eventide run FILE --start-over."
                 )
 
 
