@@ -108,7 +108,7 @@ soak-memory: $(STAMP)  ## 500 batches in one process; 60 retained windows; a joi
 soak-signals: $(STAMP) ## `eventide run` interrupted at 20 moments, by Ctrl-C in a terminal and by SIGTERM
 	$(BIN)/pytest -m soak -s tests/cli/test_signals.py
 
-soak-examples: $(STAMP) ## a year of flights against the oracle
+soak-examples: $(STAMP) ## every example by its command; a year of flights, and the demo of the README, against the oracle
 	$(BIN)/pytest -m soak -s tests/test_example_figures.py
 
 soak-install: $(STAMP) ## the wheel in clean environments made by pip, on Python 3.11, 3.12 and 3.13: demo, run, tune, lateness, reconcile

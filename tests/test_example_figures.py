@@ -5,20 +5,24 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import polars as pl
 import pytest
 
 import eventide as ev
+from eventide.cli import demo
 from eventide.lateness import bias
 from eventide.testing import Answers, answers
+from eventide.testing.diwali import CITIES, write_landing
 from tests.test_examples import EXAMPLES, printed, shown
 
 OWN = ("data", "pipeline", "plane", "landing", "shop", "rollout")
@@ -261,3 +265,32 @@ def test_the_command_prints_what_the_readme_shows(name: str, tmp_path: Path) -> 
 @pytest.mark.timeout(3600)
 def test_a_year_of_flights_is_what_the_oracle_says() -> None:
     assert shown("flights") == flights_said(366)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_the_demo_in_the_readme_is_what_the_oracle_says(tmp_path: Path) -> None:
+    begin = datetime(2026, 11, 8, 18, 0, tzinfo=UTC)
+    held = write_landing(tmp_path / "landing", begin)
+    parquet = {city: pl.read_parquet(tmp_path / "landing" / city / "*.parquet") for city in CITIES}
+    night = pl.concat([frame.with_columns(_lane=pl.lit(city)) for city, frame in parquet.items()])
+    rows = night.sort("arrived_at", "_lane", maintain_order=True).to_dicts()
+    with warnings.catch_warnings(action="ignore"):
+        said = answers(demo.pipeline(tmp_path), rows)
+    minute = begin + timedelta(minutes=30)
+    banks = {name: [row for row in said.table(name) if row["window_start"] == minute] for name in ("dashboard", "totals")}
+    rupees = {name: demo.rupees(sum(row["total"] for row in found)) for name, found in banks.items()}
+    payments = {name: sum(row["n"] for row in found) for name, found in banks.items()}
+    corrected = sum(
+        pane["op"] == "insert" and pane["sequence"] == 1 and pane["window_start"] == minute for pane in said.panes("totals")
+    )
+    shown = (EXAMPLES.parent / "README.md").read_text()
+    for line in (
+        f"Where every row went   {len(rows):,} in",
+        f"  dashboard  {verdicts(said, 'dashboard')}  ✓",
+        f"  totals     {verdicts(said, 'totals')}  ✓",
+        f"The minute that Lucknow held back   {held:,} payments came 16 minutes late",
+        f"  dashboard  {rupees['dashboard']}     {payments['dashboard']:,} ",
+        f"  totals     {rupees['totals']}     {payments['totals']:,}  retract(20 minutes), {corrected} banks corrected",
+    ):
+        assert f"    {line}" in shown, line

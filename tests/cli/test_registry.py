@@ -24,6 +24,11 @@ def _run(*arguments: str) -> str:
     return result.output
 
 
+def test_a_registry_without_subjects_says_so(service: InThread) -> None:
+    assert "no subject is registered\n" in _run("list", "--url", service.url)
+    assert "no subject is registered that begins with orders." in _run("list", "--prefix", "orders.", "--url", service.url)
+
+
 def test_list_diff_audit_and_owners(ask: Ask, service: InThread) -> None:
     ask.register("orders", V1)
     ask.register("orders", V2)

@@ -54,6 +54,8 @@ def list_subjects(prefix: str | None, url: str, token: str | None, as_json: bool
     if as_json:
         click.echo(json.dumps(lines, indent=2))
         return
+    if not lines:
+        click.echo(f"no subject is registered{f' that begins with {prefix}' if prefix else ''}", err=True)
     for line in lines:
         owner = line["owner"]["team"] if line["owner"] else "nobody"
         click.echo(
