@@ -21,10 +21,11 @@ from eventide.sinks import Retry
 from eventide.sinks.kinds.clickhouse import Server
 from eventide.testing.broker import KafkaBroker
 from tests.sinks.panes import SHAPE, Pane, batch, delivery, expected, random_log, seen
-from tests.sinks.places import Kafka, Place, Postgres, Webhook, World
+from tests.sinks.places import Kafka, Place, Postgres, Redis, Webhook, World
 from tests.support.faults import Breaking
 from tests.support.object_store import ObjectStore
 from tests.support.postgres import free_port
+from tests.support.redis_server import RedisServer
 
 PATIENT = Retry(give_up_after=120, first=0.01, longest=0.1)
 FAULTS = [
@@ -125,6 +126,16 @@ def test_clickhouse(clickhouse_server: int, faults: int) -> None:
     rows = reader.client.query_arrow(f'select * from "{name}"').to_pylist()
     reader.close()
     assert seen(rows) == expected(log)
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_redis(redis_server: RedisServer, tmp_path: Path, faults: int) -> None:
+    world = World(tmp_path)
+    world.redis_server = redis_server
+    place = Redis(world)
+    with Breaking(redis_server.port, seed=faults, share=1.0, reach=600) as line:
+        log = disturbed_run(sinks.redis(f"redis://127.0.0.1:{line.port}/0", retry=PATIENT), place.output, line, faults)
+    assert seen(place.rows(SHAPE)) == expected(log)
 
 
 def stored(kind: str, port: int, name: str, path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""A Redis server of the machine's own, on a socket in a directory of its own; nothing of it stays."""
+"""A Redis server of the machine's own, on a socket in a directory of its own and a port of loopback; nothing of it stays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests.support.postgres import free_port
 
 
 class RedisServer:
@@ -22,8 +24,9 @@ class RedisServer:
             )
         self.directory = Path(tempfile.mkdtemp(prefix="redis"))
         socket = self.directory / "redis.sock"
-        self.url = f"unix://{socket}"
-        settings = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(self.directory))
+        self.url, self.port = f"unix://{socket}", free_port()
+        listening = ("--bind", "127.0.0.1", "--port", str(self.port), "--unixsocket", str(socket))
+        settings = (*listening, "--save", "", "--dir", str(self.directory))
         self.process = subprocess.Popen([program, *settings], stdout=subprocess.DEVNULL)
         while not socket.exists():
             if self.process.poll() is not None:
