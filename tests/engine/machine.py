@@ -332,6 +332,7 @@ class PipelineMachine(RuleBasedStateMachine):
             self.run.close()
         shutil.rmtree(self.root)
         TOTALS["runs"] += 1
+        TOTALS["of 30 steps"] += self.counts["steps"] >= 30
         for what, number in self.counts.items():
             TOTALS[what] += number
 
