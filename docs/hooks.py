@@ -24,7 +24,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Beside the pages these are below them, not above."""
+    """Beside the pages these are below them, not above; and the pages have no folder of their own."""
     for place in TAKEN:
         markdown = markdown.replace(f"](../{place}/", f"]({place}/")
-    return markdown
+    return markdown.replace("](../../docs/", "](../../")

@@ -32,6 +32,7 @@ TOP = {
         "eventide.sources.delta",
         "eventide.sources.frame",
         "eventide.sources.generated",
+        "eventide.sources.mended",
     ),
     "Record formats": ("eventide.sources.formats",),
     "Streams": ("eventide.definition.stream",),
@@ -43,6 +44,7 @@ TOP = {
     "Triggers": ("eventide.model.trigger",),
     "Sinks": ("eventide.sinks.",),
     "Measuring": ("eventide.tuning.tune", "eventide.lateness"),
+    "Runs told to others": ("eventide.telemetry.",),
     "Errors and warnings": ("eventide.errors",),
 }
 """What `import eventide as ev` offers, by where each name is at home."""
