@@ -6,12 +6,13 @@ import re
 import sqlite3
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from eventide.errors import DefinitionError, SinkRefused, TargetMismatch
-from eventide.sinks import MergeDialect, PaneShape, merge_sql, parquet, postgres, sqlite
+from eventide.sinks import MergeDialect, PaneShape, delta, duckdb, merge_sql, parquet, postgres, sqlite
 from eventide.sinks.kinds.sqlite import SqliteDatabase
 from eventide.sinks.target import Target
 from tests.sinks.panes import SHAPE, batch, delivery, pane
@@ -190,3 +191,23 @@ def test_keys_that_differ_by_case_spaces_or_accents_are_rows_of_their_own(place:
         )
     writer.close()
     assert {row["window_id"]: (row["total"], row["n"]) for row in place.rows(SHAPE)} == {n: (i, 1) for i, n in enumerate(ids)}
+
+
+@pytest.mark.parametrize("made", [sqlite, duckdb, parquet, delta], ids=lambda made: made.__name__)
+def test_a_relative_path_leads_from_where_the_sink_was_opened(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook that goes elsewhere during a run got its later results there, and readers missed them here."""
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir(), elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    writer = made("out").open("totals", SHAPE)
+    monkeypatch.chdir(elsewhere)
+    writer.deliver(batch([pane("w", 0, total=5, n=1)]), delivery("totals", 0))
+    writer.close()
+    assert not any(elsewhere.iterdir()) and any(here.iterdir())
+    monkeypatch.chdir(here)
+    again = made("out").open("totals", SHAPE)
+    again.deliver(batch([pane("w", 0, total=5, n=1), pane("x", 0, total=6, n=1)]), delivery("totals", 1))
+    again.close()
+    assert not any(elsewhere.iterdir())

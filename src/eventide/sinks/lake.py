@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -16,6 +15,7 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks.base import Held
 from eventide.sinks.chunks import narrowed
 from eventide.sinks.shape import PaneShape
+from eventide.storage.address import from_here
 
 LASTING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 """Errors of a file system that come again however often one tries."""
@@ -96,7 +96,7 @@ def normal(path: str) -> str:
     >>> normal("s3://lake/out/"), normal("/lake/./out")
     ('s3://lake/out', '/lake/out')
     """
-    return path.rstrip("/") if "://" in path else os.path.abspath(path)
+    return from_here(path).rstrip("/")
 
 
 SIGNATURE, GENERATION = "eventide.signature", "eventide.generation"

@@ -21,6 +21,7 @@ from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.target import Target, additions, refuse_other_shape
 from eventide.sinks.upkeep import LakeWriter, Upkeep
+from eventide.storage.address import from_here
 
 
 def quote(name: str) -> str:
@@ -35,7 +36,7 @@ class DeltaWriter(LakeWriter):
 
     def __init__(self, sink: DeltaSink, target: Target, shape: PaneShape | None) -> None:
         super().__init__(target, sink.retry, shape, sink.upkeep)
-        self.path = sink.path
+        self.path = from_here(sink.path)
         # The library's own patience with a store (three minutes for each request) would be added to ours.
         self.options = {"max_retries": "2", "retry_timeout": "10s", **dict(sink.storage_options)} if "://" in self.path else {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
@@ -17,6 +16,7 @@ from eventide.sinks.retry import Retry
 from eventide.sinks.sql import Database, SqlSink
 from eventide.sinks.sql_target import names, upsert
 from eventide.sinks.target import Target
+from eventide.storage.address import from_here
 
 TYPES = {
     pa.int8(): "TINYINT",
@@ -98,11 +98,11 @@ class DuckSink(SqlSink):
     retry: Retry = field(default=Retry(), repr=False)
 
     def database(self) -> DuckDatabase:
-        return DuckDatabase(self.path)
+        return DuckDatabase(from_here(self.path))
 
     def place(self, name: str) -> Hashable:
         """The file, and the table in it, whose name has no case here."""
-        return type(self).__name__, os.path.abspath(self.path), (self.table or name).lower()
+        return type(self).__name__, from_here(self.path), (self.table or name).lower()
 
 
 def duckdb(path: str, table: str | None = None, *, retry: Retry | None = None) -> DuckSink:

@@ -29,6 +29,7 @@ from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
 from eventide.sinks.target import TableWriter, Target, additions, refuse_other_shape
 from eventide.sinks.upkeep import Upkeep
+from eventide.storage.address import from_here
 
 COVERS = b"eventide.covers"
 RECORD = "generations.json"
@@ -42,7 +43,7 @@ class Folder:
     """A folder on any file system that Arrow can reach; files appear whole or not at all."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = from_here(path)
 
     def below(self, name: str) -> Folder:
         """A folder inside this one; what an address says after its path stays behind it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sqlite3
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from eventide.sinks.sql import Database, SqlSink
 from eventide.sinks.sql_generations import newest, table_of
 from eventide.sinks.sql_target import names, upsert
 from eventide.sinks.target import Target
+from eventide.storage.address import from_here
 
 TRANSIENT = {
     sqlite3.SQLITE_BUSY,
@@ -142,11 +142,11 @@ class SqliteSink(SqlSink):
     retry: Retry = field(default=Retry(), repr=False)
 
     def database(self) -> SqliteDatabase:
-        return SqliteDatabase(self.path)
+        return SqliteDatabase(from_here(self.path))
 
     def place(self, name: str) -> Hashable:
         """The file, and the table in it, whose name has no case here."""
-        return type(self).__name__, os.path.abspath(self.path), (self.table or name).lower()
+        return type(self).__name__, from_here(self.path), (self.table or name).lower()
 
     def stands(self, output: str, shape: PaneShape, generation: int) -> dict[str, tuple[object, ...]]:
         """Read where nothing can be written; a file or a table that is not there holds nothing."""
