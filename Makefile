@@ -68,9 +68,9 @@ SOAKS := soak-laws soak-cuts soak-small soak-spark soak-crash soak-machine soak-
 soak: $(SOAKS) ## every long proof, one after the other
 
 soak-laws: $(STAMP)    ## views, several aggregations, stages and joins: each law over 500 random streams, in the model and in the kernel, and over 50 pipelines on Spark
-	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s tests/model/test_law_7_views.py tests/model/test_law_8_several_aggregations.py \
+	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s --timeout=3600 tests/model/test_law_7_views.py tests/model/test_law_8_several_aggregations.py \
 	  tests/model/test_law_9_stages.py tests/model/test_law_10_joins.py
-	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s tests/engine/test_views_equal_oracle.py tests/engine/test_several_aggregations.py \
+	EVENTIDE_EXAMPLES=500 $(BIN)/pytest -s --timeout=3600 tests/engine/test_views_equal_oracle.py tests/engine/test_several_aggregations.py \
 	  tests/engine/test_stages_equal_oracle.py tests/engine/test_joins_equal_oracle.py
 	EVENTIDE_EXAMPLES=50 $(BIN)/pytest -m soak -s tests/engine/test_laws_of_whole_pipelines.py
 
