@@ -52,7 +52,7 @@ def test_the_tutorial_ends_as_it_says(tmp_path: Path, monkeypatch: Any) -> None:
     page = (ROOT / "docs" / "tutorial.md").read_text()
     for line in re.findall(r"^    (  (?:wall|totals)  .*✓)$", page, re.MULTILINE):
         assert line in said
-    (asked,) = re.findall(r'^    sqlite3 upi\.db "(.*)"$', page, re.MULTILINE)
+    (asked,) = re.findall(r'^    sqlite3 upi\.db "(.*?)"$', page, re.MULTILINE | re.DOTALL)
     with sqlite3.connect("upi.db") as base:
         found = ["|".join(map(str, row)) for row in base.execute(asked)]
     assert found == re.findall(r"^    (2026-.*)$", page, re.MULTILINE) and len(found) == 3
