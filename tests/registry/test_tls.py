@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventide.cli.registry import registry
+from eventide.errors import DefinitionError
 from eventide.registry.client import RegistryClient, RegistryUnavailable
 from tests.registry.conftest import Process
 
@@ -64,3 +65,14 @@ def test_proxies_and_passwords_of_the_environment_are_left_alone(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert listed(behind, monkeypatch, certificate)[0] == 0
+
+
+def test_a_file_of_certificates_that_is_none_is_named(behind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing, wrong = tmp_path / "missing.pem", tmp_path / "wrong.pem"
+    wrong.write_text("no certificate")
+    for named in (missing, wrong):
+        code, said = listed(behind, monkeypatch, named)
+        assert code == 2 and str(named) in said and "SSL_CERT_FILE" in said
+        with pytest.raises(DefinitionError, match=named.name):
+            RegistryClient(behind, verify=str(named))
+    assert listed("http://127.0.0.1:1", monkeypatch, missing)[0] == 3, "without TLS nobody asks for it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
 import time
@@ -24,10 +25,17 @@ _PASSING = frozenset({429, 502, 503, 504})
 
 def _trusted(verify: bool | str) -> ssl.SSLContext:
     """Whose certificates are taken: those of the file that is given, or else of `SSL_CERT_FILE` or `SSL_CERT_DIR`, or the public ones."""
-    if isinstance(verify, str):
-        return ssl.create_default_context(cafile=verify)
-    # Of the environment this is all that is read: `trust_env` on the client itself would take proxies and passwords from it as well.
-    return httpx.create_ssl_context(verify=verify, trust_env=True)
+    try:
+        if isinstance(verify, str):
+            return ssl.create_default_context(cafile=verify)
+        # Of the environment this is all that is read: `trust_env` on the client itself would take proxies and passwords from it as well.
+        return httpx.create_ssl_context(verify=verify, trust_env=True)
+    except OSError as error:
+        named = verify if isinstance(verify, str) else os.environ.get("SSL_CERT_FILE")
+        raise DefinitionError(
+            f"no certificates can be read from {named!r} ({error}). Name a PEM file, as SSL_CERT_FILE or verify=…: nobody else "
+            "vouches for the registry."
+        ) from error
 
 
 def _hint(trouble: str) -> str:
@@ -87,8 +95,9 @@ class RegistryClient:
         self.name = name
         self._context = context
         self._tries = tries
+        trusted = _trusted(verify) if address.scheme == "https" else True
         self._http = httpx.Client(
-            base_url=address, headers=headers, auth=auth, timeout=timeout, verify=_trusted(verify), trust_env=False
+            base_url=address, headers=headers, auth=auth, timeout=timeout, verify=trusted, trust_env=False
         )
         self._by_id: dict[int, RegisteredSchema] = {}
         self._decoded: dict[int, int] = {}
