@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +29,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     for place in TAKEN:
         markdown = markdown.replace(f"](../{place}/", f"]({place}/")
     return markdown.replace("](../../docs/", "](../../")
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Where a table is narrow, a path in it is broken after a slash or an underscore; `styles/tables.css` keeps words whole."""
+
+    def breakable(code: re.Match[str]) -> str:
+        return re.sub(r"([/_])(?=\w)", r"\1<wbr>", code[0])
+
+    return re.sub(r"<td.*?</td>", lambda cell: re.sub(r"(?<=<code>)[^<]*", breakable, cell[0]), html, flags=re.DOTALL)

@@ -3,9 +3,11 @@
 from datetime import datetime, timedelta
 
 from airflow import DAG
-from airflow.operators.bash import BashOperator
+from airflow.providers.standard.operators.bash import BashOperator
 
-PIPELINE = "/srv/pipelines/upi.py"
+PIPELINES = (
+    "/srv/pipelines"  # relative paths of a pipeline begin there; without `cwd` Airflow would run each task in a new directory
+)
 
 with DAG(
     "upi_hourly",
@@ -18,9 +20,9 @@ with DAG(
         "retry_delay": timedelta(minutes=5),
     },  # a batch that was not committed is done again, and doubles nothing
 ):
-    BashOperator(task_id="validate", bash_command=f"eventide validate {PIPELINE}") >> BashOperator(
-        task_id="catch_up", bash_command=f"eventide run {PIPELINE} --until-caught-up"
+    BashOperator(task_id="validate", bash_command="eventide validate upi.py", cwd=PIPELINES) >> BashOperator(
+        task_id="catch_up", bash_command="eventide run upi.py --until-caught-up", cwd=PIPELINES
     )
 
 with DAG("upi_nightly", schedule="30 2 * * *", start_date=datetime(2026, 11, 1), catchup=False, max_active_runs=1):  # noqa: DTZ001
-    BashOperator(task_id="reconcile", bash_command=f"eventide reconcile {PIPELINE} --against late", retries=1)
+    BashOperator(task_id="reconcile", bash_command="eventide reconcile upi.py --against late", cwd=PIPELINES, retries=1)

@@ -4,12 +4,12 @@ import subprocess
 
 import dagster as dg
 
-PIPELINE = "/srv/pipelines/upi.py"
+PIPELINES = "/srv/pipelines"  # relative paths of a pipeline begin there
 
 
 def run(context: dg.AssetExecutionContext, *command: str) -> None:
     """One command, its words in the log of the run; 1 and above fail it."""
-    done = subprocess.run(["eventide", *command], capture_output=True, text=True)
+    done = subprocess.run(["eventide", *command], cwd=PIPELINES, capture_output=True, text=True)
     context.log.info(done.stdout + done.stderr)
     if done.returncode:
         raise dg.Failure(f"eventide {command[0]} ended with {done.returncode}", metadata={"said": done.stderr[-2000:]})
@@ -18,13 +18,13 @@ def run(context: dg.AssetExecutionContext, *command: str) -> None:
 @dg.asset(retry_policy=dg.RetryPolicy(max_retries=3, delay=300))
 def upi_minutes(context: dg.AssetExecutionContext) -> None:
     """All that has arrived, judged; what is there already is not done twice."""
-    run(context, "run", PIPELINE, "--until-caught-up")
+    run(context, "run", "upi.py", "--until-caught-up")
 
 
 @dg.asset(deps=[upi_minutes])
 def upi_minute_corrections(context: dg.AssetExecutionContext) -> None:
     """What came too late, beside the results."""
-    run(context, "reconcile", PIPELINE, "--against", "late")
+    run(context, "reconcile", "upi.py", "--against", "late")
 
 
 defs = dg.Definitions(

@@ -87,3 +87,9 @@ def test_a_clock_that_was_set_back_is_told(tmp_path: Path) -> None:
     ran(file, [{"a": [0]}], [4_000_000_000 - 1_790_000_000])
     code, found = looked(str(file))
     assert code == 1 and "Set the clock" in found["clock of the state"]["said"]
+
+
+def test_a_state_in_an_object_store_is_asked_for(tmp_path: Path, lake: str) -> None:
+    (tmp_path / "landing").mkdir()
+    _, found = looked(written(tmp_path, state=lake))
+    assert found["state"]["level"] == "ok" and f"{lake} answers" in found["state"]["said"]

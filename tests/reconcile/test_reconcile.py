@@ -268,6 +268,16 @@ def test_an_output_under_a_view_is_refused_and_told_what_to_do_instead(tmp_path)
         features(pipe, None)
 
 
+def test_rows_that_no_output_kept_are_not_folded_in_and_the_one_that_kept_them_is_named(tmp_path):
+    payments = ev.files("p", str(tmp_path), schema="ts timestamp, paise bigint", event_time="ts", watermark=ev.bounded("0 s"))
+    counts = payments.window(ev.tumbling("1 minute")).agg(n=ev.count())
+    wall, aside = counts.to("wall", late=ev.drop()), counts.to("aside", late=ev.divert())
+    for outputs, told in (([wall], "the archive$"), ([wall, aside], r"or an output that keeps them \(--output\): 'aside'$")):
+        pipe = ev.Pipeline("several", *outputs, state=str(tmp_path / "state"))
+        with pytest.raises(ev.DefinitionError, match=rf"'wall' keeps no late rows.*{told.replace('$', '')}\.$"):
+            reconcile(pipe, against="late")
+
+
 def test_sessions_are_refused_and_told_what_to_do_instead(spark, tmp_path):
     pipeline = pipeline_over(tmp_path, payments(50), ev.drop())
     sessions = pipeline.aggregation.stream.window(ev.session("1 minute"), "bank").agg(n=ev.count())

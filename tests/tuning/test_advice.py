@@ -20,10 +20,10 @@ def tuning_of(pipeline: ev.Pipeline) -> Any:
     )
 
 
-def lines_for(watermark: Any, event_time: str) -> list[str]:
+def lines_for(watermark: Any, event_time: str, late: Any = ev.divert()) -> list[str]:  # noqa: B008
     source = ev.files("p", "/in", schema="at timestamp, kind string", event_time=event_time, watermark=watermark)
     counts = source.window(ev.tumbling("1 minute")).agg(n=ev.count())
-    pipeline = ev.Pipeline("p", counts.to("n", late=ev.divert()), state="/state")
+    pipeline = ev.Pipeline("p", counts.to("n", late=late), state="/state")
     tuning = tuning_of(pipeline)
     tuning.idle = lambda: [("p", SimpleNamespace(longest=0))]
     return advice(tuning)
@@ -56,3 +56,8 @@ def test_an_output_over_other_windows_is_told_that_nothing_is_said_of_it() -> No
         "late=ev.drop(), # tens: as it is; 3 rows of this history would be dropped",
         'late=ev.accumulate("5 minutes"), # hours: as it is; it reads tumbling("1 hour"), which this says nothing of: ask for that window',
     ]
+
+
+def test_where_diverted_rows_go_is_left_as_it_stands_in_the_pipeline() -> None:
+    for late, written in ((ev.divert(), "divert()"), (ev.divert(ev.parquet("late")), "divert(…)")):
+        assert lines_for(ev.ascending(), "at", late)[1].startswith(f"late=ev.{written},  # n: as it is; 3 rows")

@@ -88,7 +88,7 @@ def _lines(pipeline: Pipeline, found: Planned) -> list[str]:
     if trial.refused is not None and not trial.obstacles:
         return [*lines, f"  refused         {harmless(trial.refused, 800)}\n"]
     if not trial.columns:
-        lines.append("  not compared    the types of columns: without Spark only Parquet files say theirs")
+        lines.append("  not compared    the types of columns: without Spark only Parquet files without schema= say theirs")
     kept = f"{found.open:,} open and {found.retained:,} retained windows, {found.waiting:,} rows that wait"
     if trial.obstacles:
         return [

@@ -19,7 +19,7 @@ from eventide.storage.address import is_local, local_path
 
 @click.command()
 @click.argument("pipeline", type=click.Path(exists=True, dir_okay=False))
-@click.option("--output", help="The output to reconcile, if the pipeline has several.")
+@click.option("--output", help="The output to reconcile, if the pipeline has several (default: the first).")
 @click.option(
     "--against",
     default="archive",

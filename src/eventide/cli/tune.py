@@ -102,10 +102,10 @@ def _spans(text: str | None) -> list[int]:
 def show(tuning: Tuning, bounds: list[int], allowed: list[int], budget: int | None) -> None:
     """Print the curve, the lanes and the recommendation."""
     console = screen()
-    rows = sum(fact.rows for fact in tuning.answer.facts.values())
+    rows, lanes = sum(fact.rows for fact in tuning.answer.facts.values()), len(tuning.answer.facts)
     whose = "" if tuning.output is None else f" of output {tuning.output}"
     console.print(
-        f"\n[bold]What waiting buys[/bold]\n  {rows:,} rows, {len(tuning.answer.facts)} lanes, {tuning.answer.question.window}{whose}\n"
+        f"\n[bold]What waiting buys[/bold]\n  {rows:,} rows, {lanes} {'lane' if lanes == 1 else 'lanes'}, {tuning.answer.question.window}{whose}\n"
     )
     curve = table("behind by", "on time", "too late", "complete", "results after", "by the clock")
     for bound in bounds or tuning.usual_bounds():

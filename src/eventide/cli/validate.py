@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eventide.engine.trial import Trial
     from eventide.pipeline import Pipeline
 
-LATER = "the types of columns are compared when it starts: without Spark only Parquet files say theirs"
+LATER = "the types of columns are compared when it starts: without Spark only Parquet files without schema= say theirs"
 
 
 @click.command()

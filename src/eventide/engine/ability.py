@@ -143,7 +143,7 @@ def _place(path: str) -> tuple[str, str]:
     if scheme_of(path) in HADOOP:
         return NOTE, f"{path} can be asked through Spark only"
     if not is_local(path):
-        record_files(path).names(".")
+        record_files(path).names("")
         return OK, f"{path} answers; a run proves that it can write there before its first batch"
     here = Path(local_path(path)).absolute()
     nearest = next(one for one in (here, *here.parents) if one.exists())

@@ -67,6 +67,8 @@ def reconcile(
     the gap to outside rows can be split row by row. `since` and `until` are widened to whole days (UTC).
     """
     chosen = pipeline.output(output)
+    if isinstance(against, str) and against == "late":
+        _refuse_unkept(pipeline, chosen)
     pipeline = pipeline.around(chosen)
     _check(pipeline, chosen, by)
     session = session_for(pipeline, spark)
@@ -222,13 +224,20 @@ def _notes(again: Replay, scope: Scope) -> list[str]:
     return notes
 
 
+def _refuse_unkept(pipeline: Pipeline, output: Output) -> None:
+    """Late rows can be folded in only where they were kept."""
+    if output.late.refused is not None:
+        return
+    others = ", ".join(repr(other.name) for other in pipeline.outputs if other.late.refused is not None)
+    raise DefinitionError(
+        f"output {output.name!r} keeps no late rows ({output.late}). Use divert(…), or reconcile against the archive"
+        + (f", or an output that keeps them (--output): {others}." if others else ".")
+    )
+
+
 def _late(pipeline: Pipeline, output: Output, spark: Any, scope: Scope, base: Any) -> tuple[Any, Any, Report]:
     from pyspark.sql import functions as F
 
-    if output.late.refused is None:
-        raise DefinitionError(
-            f"output {output.name!r} keeps no late rows ({output.late}). Use divert(…), or reconcile against the archive."
-        )
     wrong = [name for name, what in output.aggregation.aggregates if not folds(what)]
     if wrong:
         raise DefinitionError(f"late rows cannot be folded into {', '.join(wrong)} afterwards; reconcile against the archive.")

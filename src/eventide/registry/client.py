@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import ssl
 import threading
 import time
 from collections.abc import Iterable
@@ -19,6 +21,27 @@ from eventide.registry.wire import UnknownId
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _PASSING = frozenset({429, 502, 503, 504})
+
+
+def _trusted(verify: bool | str) -> ssl.SSLContext:
+    """Whose certificates are taken: those of the file that is given, or else of `SSL_CERT_FILE` or `SSL_CERT_DIR`, or the public ones."""
+    try:
+        if isinstance(verify, str):
+            return ssl.create_default_context(cafile=verify)
+        # Of the environment this is all that is read: `trust_env` on the client itself would take proxies and passwords from it as well.
+        return httpx.create_ssl_context(verify=verify, trust_env=True)
+    except OSError as error:
+        named = verify if isinstance(verify, str) else os.environ.get("SSL_CERT_FILE")
+        raise DefinitionError(
+            f"no certificates can be read from {named!r} ({error}). Name a PEM file, as SSL_CERT_FILE or verify=…: nobody else "
+            "vouches for the registry."
+        ) from error
+
+
+def _hint(trouble: str) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in trouble:
+        return "No authority known here vouches for its certificate: name the file of the one that does in SSL_CERT_FILE."
+    return "Is it running, and is this its URL?"
 
 
 class RegistryRefused(EventideError):
@@ -72,7 +95,10 @@ class RegistryClient:
         self.name = name
         self._context = context
         self._tries = tries
-        self._http = httpx.Client(base_url=address, headers=headers, auth=auth, timeout=timeout, verify=verify, trust_env=False)
+        trusted = _trusted(verify) if address.scheme == "https" else True
+        self._http = httpx.Client(
+            base_url=address, headers=headers, auth=auth, timeout=timeout, verify=trusted, trust_env=False
+        )
         self._by_id: dict[int, RegisteredSchema] = {}
         self._decoded: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -109,9 +135,7 @@ class RegistryClient:
                 trouble = f"HTTP {answer.status_code}"
                 continue
             return _read(answer, self._secrets)
-        said = (
-            f"{method} {self._http.base_url}{path}: {trouble}, asked {self._tries} times. Is it running, and is this its URL?"
-        )
+        said = f"{method} {self._http.base_url}{path}: {trouble}, asked {self._tries} times. {_hint(trouble)}"
         raise RegistryUnavailable(masked(said, self._secrets))
 
     def register(

@@ -62,12 +62,12 @@ def _policies(tuning: Tuning, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
         policy = output.late
         if _is_beside(tuning, output):
             asked = f"it reads {words(output.aggregation.first.window)}, which this says nothing of: ask for that window"
-            yield f"late=ev.{words(policy)},", f"{output.name}: {AS_IT_IS}; {asked}"
+            yield f"late=ev.{_written(policy)},", f"{output.name}: {AS_IT_IS}; {asked}"
             continue
         if policy.name in ("drop", "divert"):
             late = tuning.point(tuning.bound).refused
             where = "diverted" if policy.refused else "dropped"
-            yield f"late=ev.{words(policy)},", f"{output.name}: {AS_IT_IS}; {late:,} rows of this history would be {where}"
+            yield f"late=ev.{_written(policy)},", f"{output.name}: {AS_IT_IS}; {late:,} rows of this history would be {where}"
             continue
         wanted = replace(policy, allowed=tuning.allowed or policy.allowed)
         yield (
@@ -106,5 +106,7 @@ def rounded_up(time: int) -> int:
 
 def _written(policy: LatePolicy) -> str:
     """As it is written in a pipeline; where the refused rows go is left as it stands there."""
+    if policy.name == "divert" and policy.refused is not None:
+        return "divert()" if policy.refused.to is None else "divert(…)"
     plain = words(replace(policy, refused=None))
     return plain if policy.refused is None else f"{plain[:-1]}, refused=…)"
