@@ -112,6 +112,15 @@ def test_what_cannot_be_answered_is_said(file: Path, tmp_path: Path) -> None:
     assert "keeps no archive" in said and 'archive="archive/p"' in said
 
 
+def test_what_was_cleaned_away_is_not_told_as_never_said(tmp_path: Path) -> None:
+    made = defined(tmp_path, idle="20 minutes")
+    made.write_text(made.read_text().replace("buckets=2", f"buckets=2, archive={str(tmp_path / 'archive')!r}"))
+    ran(made, [{"a": [0, 200], "b": [0, 200]}, {"a": [3000], "b": [3000]}], [400, 500])
+    assert CliRunner().invoke(main.main, ["state", str(made), "--clean", "1 second"]).exit_code == 0
+    said = refused("why", str(made), "0:60000000:{}", "--output", "quick")
+    assert "batches up to 1 is not here any more" in said and "eventide state --clean" in said
+
+
 def test_an_archive_that_lacks_rows_is_told(file: Path, tmp_path: Path) -> None:
     part = defined(tmp_path)
     ran(part, [{"a": [0, 1]}], [100])

@@ -107,8 +107,9 @@ def of_window(asking: Asking, output: Output, window_id: str) -> dict[str, Any]:
     ]
     read, watermark = Read(output), asking.state.ledger.frontier.watermark
     if not panes:
+        gone = "".join(f" But {note}" for note in _gone(asking))
         raise NotAnswered(
-            f"output {output.name!r} has said nothing under the window_id {window_id!r}. Take it from the output's table, or ask by a row: "
+            f"output {output.name!r} has said nothing under the window_id {window_id!r}.{gone} Take it from the output's table, or ask by a row: "
             "source/lane/offset, or column=value."
         )
     start, end, allowed = panes[0]["window_start"], panes[0]["window_end"], read.asked.allowed
@@ -189,13 +190,20 @@ def _lane(asking: Asking, lane: tuple[int, str] | None) -> str | None:
 
 def _notes(asking: Asking, batch: int) -> list[str]:
     """What stands between the archive's answer, which goes by the definition as it is now, and what was said then."""
-    upto = removed_upto(asking.state)
-    gone = [] if upto < 0 else [f"what was said in batches up to {upto} is not here any more: keep=… has removed it."]
     changes = [c for c in asking.changes if c["after_batch"] >= batch]
-    return gone + [
+    return _gone(asking) + [
         f"{c['setting']} was {c['from']} up to batch {c['after_batch']}, and is {c['to']} now: rows up to there were judged by the older one."
         for c in changes
     ]
+
+
+def _gone(asking: Asking) -> list[str]:
+    upto = removed_upto(asking.state)
+    return (
+        []
+        if upto < 0
+        else [f"what was said in batches up to {upto} is not here any more: keep=… or eventide state --clean has removed it."]
+    )
 
 
 def _said(asking: Asking, output: Output) -> Iterator[pl.DataFrame]:

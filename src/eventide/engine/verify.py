@@ -135,7 +135,9 @@ def _against_what_stands(
         said = standing(Results(state.store, tuple(state.panes(output.name)), shape))
         sides.append(("what the state said", final, said))
     else:
-        found.left_out.append(f"{output.name}: what the state said, of which keep=… has removed the oldest files")
+        found.left_out.append(
+            f"{output.name}: what the state said, of which keep=… or eventide state --clean has removed the oldest files"
+        )
     waiting = output.name in {*(state.definition or {}).get("withheld", [])} - {*state.ledger.settled}
     if isinstance(output.sink, ReadableSink) and not waiting and output.accumulation != DISCARDING:
         held = output.sink.stands(output.name, shape, state.generation)
