@@ -44,6 +44,16 @@ class Audit:
         require_rows(self.name, "events go", self.sink)
 
 
+def late_log(output: str) -> str:
+    """What the rows that an output refuses are called in a sink."""
+    return f"{output}_late"
+
+
+def dead_letter_log(pipeline: str) -> str:
+    """What a pipeline's dead letters are called in a sink."""
+    return f"{pipeline}_dead_letters"
+
+
 def require_rows(output: str, what: str, sink: Sink | None) -> None:
     """Refuse a sink that keeps results only for what comes as rows."""
     if sink is not None and not sink.capabilities.append:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypedDict
 
 from eventide.definition.join import Join
-from eventide.definition.output import Audit, Output
+from eventide.definition.output import Audit, Output, dead_letter_log, late_log
 from eventide.definition.source import Source
 from eventide.definition.stream import Aggregation, Stream
 from eventide.errors import DefinitionError, LossWarning
@@ -69,7 +69,7 @@ class Pipeline:
         for name in names:
             if names.count(name) > 1:
                 raise DefinitionError(f"pipeline {self.name!r} has two outputs called {name!r}; give each its own name.")
-        logs = {f"{self.name}_dead_letters", *(f"{o.name}_late" for o in self.outputs if o.late.refused is not None)}
+        logs = {dead_letter_log(self.name), *(late_log(o.name) for o in self.outputs if o.late.refused is not None)}
         for audit in self.audits:
             if audit.name in logs:
                 raise DefinitionError(
@@ -100,9 +100,9 @@ class Pipeline:
         """Two outputs in one table would be taken for one that comes twice: of equal windows, or equal rows, one would be lost."""
         wanted: list[tuple[str, Sink | None]] = [(output.name, output.sink) for output in self.outputs]
         wanted += [
-            (f"{output.name}_late", output.late.refused.to) for output in self.outputs if output.late.refused is not None
+            (late_log(output.name), output.late.refused.to) for output in self.outputs if output.late.refused is not None
         ]
-        wanted += [*((audit.name, audit.sink) for audit in self.audits), (f"{self.name}_dead_letters", self.dead_letter_sink)]
+        wanted += [*((audit.name, audit.sink) for audit in self.audits), (dead_letter_log(self.name), self.dead_letter_sink)]
         there: dict[Hashable, str] = {}
         for name, sink in wanted:
             if not isinstance(sink, PlacedSink):

@@ -199,11 +199,9 @@ def _notes(asking: Asking, batch: int) -> list[str]:
 
 def _gone(asking: Asking) -> list[str]:
     upto = removed_upto(asking.state)
-    return (
-        []
-        if upto < 0
-        else [f"what was said in batches up to {upto} is not here any more: keep=… or eventide state --clean has removed it."]
-    )
+    if upto < 0:
+        return []
+    return [f"what was said in batches up to {upto} is not here any more: keep=… or eventide state --clean has removed it."]
 
 
 def _said(asking: Asking, output: Output) -> Iterator[pl.DataFrame]:

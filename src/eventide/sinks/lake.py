@@ -15,7 +15,6 @@ from eventide.errors import SinkError, SinkRefused, SinkUnavailable
 from eventide.sinks.base import Held
 from eventide.sinks.chunks import narrowed
 from eventide.sinks.shape import PaneShape
-from eventide.storage.address import from_here
 
 LASTING = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 """Errors of a file system that come again however often one tries."""
@@ -88,15 +87,6 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
         f.name: table.column(f.name) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
     }
     return narrowed(pa.table(columns), schema)
-
-
-def normal(path: str) -> str:
-    """A path by which two ways to write it are one.
-
-    >>> normal("s3://lake/out/"), normal("/lake/./out")
-    ('s3://lake/out', '/lake/out')
-    """
-    return from_here(path).rstrip("/")
 
 
 SIGNATURE, GENERATION = "eventide.signature", "eventide.generation"

@@ -24,6 +24,8 @@ class Database(ABC):
     """One kind of SQL database: its names, types, statements and errors. It holds no connection and can be pickled."""
 
     longest_name: ClassVar[int] = 10_000
+    caseless: ClassVar[bool] = False
+    """Whether names that differ by case alone are one table."""
     begin: ClassVar[str] = "begin"
     keeps_open: ClassVar[bool] = True
     """Whether a connection is kept between deliveries."""
@@ -264,7 +266,8 @@ class SqlSink(KeepsGenerations):
 
     def place(self, name: str) -> Hashable:
         """The database, and the table in it."""
-        return type(self).__name__, self.database(), self.table or name
+        database, table = self.database(), self.table or name
+        return type(self).__name__, database, table.lower() if database.caseless else table
 
     def open(self, output: str, shape: PaneShape) -> SqlWriter:
         """Check or create `<table>_panes` and the view `<table>`."""

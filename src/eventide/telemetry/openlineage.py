@@ -8,10 +8,12 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from eventide.definition.output import dead_letter_log, late_log
 from eventide.engine.following import Follower
 from eventide.errors import DefinitionError
 from eventide.model.time import show_instant
@@ -93,6 +95,7 @@ class Told:
         """Of what has no address that everybody knows it by."""
         return Dataset(self.namespace, f"{self.run.pipeline.name}.{name}")
 
+    @cached_property
     def _sources(self) -> dict[str, list[Dataset]]:
         return {source.name: read_from(source) or [self._named(source.name)] for source in self.run.pipeline.sources}
 
@@ -102,7 +105,7 @@ class Told:
         for source in self.run.pipeline.sources:
             kinds = source.column_types or dict.fromkeys(source.columns or ())
             facets = _schema(kinds.items()) if kinds else {}
-            places = self._sources()[source.name]
+            places = self._sources[source.name]
             counted = len(places) == 1 and source.name in read  # of several topics together nobody counted them apart
             rows = facet("inputStatistics", rowCount=read[source.name] - earlier.get(source.name, 0)) if counted else {}
             for place in places:
@@ -122,12 +125,12 @@ class Told:
             if output.late.refused is not None:
                 to = output.late.refused.to
                 yield self._log(
-                    f"{output.name}_late",
-                    self._own(f"late/{output.name}") if to is None else written_to(to, f"{output.name}_late"),
+                    late_log(output.name),
+                    self._own(f"late/{output.name}") if to is None else written_to(to, late_log(output.name)),
                 )
         for audit in self.run.pipeline.audits:
             yield self._log(audit.name, self._own("audit") if audit.sink is None else written_to(audit.sink, audit.name))
-        dead, name = self.run.pipeline.dead_letter_sink, f"{self.run.pipeline.name}_dead_letters"
+        dead, name = self.run.pipeline.dead_letter_sink, dead_letter_log(self.run.pipeline.name)
         if dead is not None:
             yield self._log(name, written_to(dead, name))
 
@@ -149,7 +152,7 @@ class Told:
     def _fields(self, origins: Iterable[Origin]) -> list[Json]:
         ways: dict[tuple[Dataset, str], set[tuple[str, str]]] = {}
         for one in origins:
-            for place in self._sources()[one.source]:
+            for place in self._sources[one.source]:
                 ways.setdefault((place, one.column), set()).add(one.how)
         return [
             {

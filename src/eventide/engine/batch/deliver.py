@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from eventide.definition.output import Audit, Output
+from eventide.definition.output import Audit, Output, dead_letter_log, late_log
 from eventide.engine.batch.bucket_task import finished_kinds
 from eventide.engine.batch.microbatch import BatchResult
 from eventide.engine.batch.pairs import pair_shapes, row_kinds
@@ -98,15 +98,15 @@ class Deliverer:
             _opened(output.name, output.sink)
         if output.late.refused is not None and output.late.refused.to is not None:
             identity = tuple(named_aside(name, outlet.late_schema.names) for name in LATE_IDENTITY)
-            outlet.late = output.late.refused.to.open_log(f"{output.name}_late", outlet.late_schema, identity)
-            _opened(f"{output.name}_late", output.late.refused.to)
+            outlet.late = output.late.refused.to.open_log(late_log(output.name), outlet.late_schema, identity)
+            _opened(late_log(output.name), output.late.refused.to)
         self.outlets[output.name] = outlet
 
     def open_dead(self, sink: Sink | None, schema: pa.Schema) -> None:
         """Open the sink of dead letters."""
         if sink is not None:
-            self.dead, self.dead_schema = sink.open_log(f"{self.pipeline}_dead_letters", schema, DEAD_IDENTITY), schema
-            _opened(f"{self.pipeline}_dead_letters", sink)
+            self.dead, self.dead_schema = sink.open_log(dead_letter_log(self.pipeline), schema, DEAD_IDENTITY), schema
+            _opened(dead_letter_log(self.pipeline), sink)
 
     def open_audits(self, audits: Iterable[Audit], schema: pa.Schema) -> None:
         """Open the sinks of the events themselves."""

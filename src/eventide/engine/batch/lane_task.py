@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from eventide.engine.batch.content import Content
 from eventide.engine.batch.rows import AUDIT
 from eventide.kernel.bound_plan import BoundPlan
 from eventide.kernel.bucket import bucket_of
@@ -91,17 +90,15 @@ def scan_lane(
 ) -> LaneAccount:
     """Read one lane's chunks in order and write what the kernel found."""
     witness = shape.witness(batch, lane)
-    scanner, content = LaneScanner(shape, lane, copy.deepcopy(carry), arrivals, witness), Content(shape.needed)
+    scanner = LaneScanner(shape, lane, copy.deepcopy(carry), arrivals, witness)
     try:
-        for chunk in content.of(chunks):
+        for chunk in chunks:
             scanner.read(chunk)
     except BaseException:
         if witness is not None:
             witness.forget()
         raise
-    account = write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
-    account.content = content.text
-    return account
+    return write_found(shape, store, batch, lane, scanner.carry, scanner.finish())
 
 
 def write_found(shape: BoundPlan, store: Store, batch: int, lane: LaneId, carry: LaneCarry, found: Found) -> LaneAccount:

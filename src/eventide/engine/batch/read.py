@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from eventide.definition.pipeline import Pipeline
+from eventide.engine.batch.content import Content
 from eventide.engine.batch.lane_task import LaneAccount, scan_lane
 from eventide.engine.batch.microbatch import Engine
 from eventide.engine.batch.row_task import RowScan
@@ -129,7 +130,9 @@ def _scan_file_lane(
     files: LaneFiles,
 ) -> str:
     def scanned(files: LaneFiles) -> LaneAccount:
-        return scan_lane(shape, store, number, lane, carry, arrivals, files.chunks(carry.last_offset + 1))
+        content = Content(shape.needed)
+        chunks = content.of(files.chunks(carry.last_offset + 1))
+        return replace(scan_lane(shape, store, number, lane, carry, arrivals, chunks), content=content.text)
 
     try:
         account = scanned(files)

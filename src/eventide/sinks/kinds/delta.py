@@ -14,7 +14,7 @@ from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.chunks import narrowed
 from eventide.sinks.kinds.delta_files import DeltaFiles
-from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, normal, same_kind
+from eventide.sinks.lake import SIGNATURE, claim_by, file_error, held_by, labelled, same_kind
 from eventide.sinks.libraries import need
 from eventide.sinks.ranked import current, outdated
 from eventide.sinks.retry import Retry
@@ -158,7 +158,7 @@ class DeltaSink:
 
     def place(self, name: str) -> Hashable:
         """The path, whatever the output is called."""
-        return type(self).__name__, normal(self.path)
+        return type(self).__name__, from_here(self.path).rstrip("/")
 
     def open(self, output: str, shape: PaneShape) -> DeltaWriter:
         """Check or create the table."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -37,6 +36,7 @@ class DuckDatabase(Database):
     """Every Arrow type has its own type here, nested ones too."""
 
     path: str
+    caseless: ClassVar[bool] = True
     keeps_open: ClassVar[bool] = False
     """A DuckDB file belongs to one process at a time: it is let go between deliveries, so that others can read it."""
 
@@ -99,10 +99,6 @@ class DuckSink(SqlSink):
 
     def database(self) -> DuckDatabase:
         return DuckDatabase(from_here(self.path))
-
-    def place(self, name: str) -> Hashable:
-        """The file, and the table in it, whose name has no case here."""
-        return type(self).__name__, from_here(self.path), (self.table or name).lower()
 
 
 def duckdb(path: str, table: str | None = None, *, retry: Retry | None = None) -> DuckSink:

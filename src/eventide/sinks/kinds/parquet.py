@@ -23,7 +23,7 @@ from eventide.model.time import Duration
 from eventide.redaction import without_secrets
 from eventide.sinks.base import Capabilities, Delivery, Held, Span
 from eventide.sinks.chunks import narrowed
-from eventide.sinks.lake import file_error, fitted, normal, same_kind
+from eventide.sinks.lake import file_error, fitted, same_kind
 from eventide.sinks.ranked import emitted, first_of_each, highest, outdated, retracts, shown
 from eventide.sinks.retry import Retry
 from eventide.sinks.shape import PaneShape
@@ -364,7 +364,7 @@ class ParquetSink:
 
     def place(self, name: str) -> Hashable:
         """The folder."""
-        return type(self).__name__, normal(self.folder(name).path)
+        return type(self).__name__, self.folder(name).path
 
     def open(self, output: str, shape: PaneShape) -> ParquetWriter:
         """Check the newest file of the log, if there is one, and show what it holds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,6 +39,7 @@ class SqliteDatabase(Database):
     """Instants are stored as integers (fast, exact) and shown as text; decimals and times of day as text; nested values as JSON."""
 
     path: str
+    caseless: ClassVar[bool] = True
     busy_timeout: ClassVar[float] = 5.0
     begin: ClassVar[str] = "begin immediate"
     """A reader that becomes a writer may find its view too old and fail; a writer from the start waits its turn."""
@@ -143,10 +143,6 @@ class SqliteSink(SqlSink):
 
     def database(self) -> SqliteDatabase:
         return SqliteDatabase(from_here(self.path))
-
-    def place(self, name: str) -> Hashable:
-        """The file, and the table in it, whose name has no case here."""
-        return type(self).__name__, from_here(self.path), (self.table or name).lower()
 
     def stands(self, output: str, shape: PaneShape, generation: int) -> dict[str, tuple[object, ...]]:
         """Read where nothing can be written; a file or a table that is not there holds nothing."""
